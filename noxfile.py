@@ -1,0 +1,172 @@
+"""The test lanes. `make test` runs them all; `nox -s core -- -k wire` runs one and hands `-k wire` to pytest.
+
+Every lane has an environment of its own under .nox/. What is slow to fetch or to compile is kept outside
+the clone (pip's cache, and ours under ~/.cache/opscope), so a second run or a second clone starts warm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.10.9"
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.tags = ["lane"]
+
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opscope"
+IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+Lane = Callable[[nox.Session], None]
+
+
+def requirements(*groups: str) -> tuple[str, ...]:
+    return nox.project.dependency_groups(PYPROJECT, *groups)
+
+
+# Interpreters
+
+
+def find_python(version: str) -> str | None:
+    """An interpreter of this minor version: pyenv's, or one on the path."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    found = sorted(map(str, pyenv.glob(f"versions/{version}.*/bin/python")), reverse=True)
+    found += filter(None, [shutil.which(f"python{version}"), sys.executable])
+    return next((python for python in found if runs(python, version)), None)
+
+
+def runs(python: str, version: str) -> bool:
+    # Asked by running it: pyenv puts a python3.10 on the path that only says "command not found".
+    ask = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        return subprocess.check_output([python, "-c", ask], stderr=subprocess.DEVNULL, text=True).strip() == version
+    except (OSError, subprocess.CalledProcessError):
+        return False
+
+
+def lane(*, name: str, version: str | None = None, fresh: bool = False) -> Callable[[Lane], Lane]:
+    """A session that `make test` runs, on this Python version or, without one, on the machine's python3."""
+
+    def register(function: Lane) -> Lane:
+        python = find_python(version) if version else None
+        if version and not python:
+            nox.session(name=name, python=False, tags=["lane"])(missing(name, version))
+        else:
+            nox.session(name=name, python=python, reuse_venv=not fresh, tags=["lane"])(function)
+        return function
+
+    return register
+
+
+def missing(name: str, version: str) -> Lane:
+    def say(session: nox.Session) -> None:
+        line = f"LANE {name} DID NOT RUN: no Python {version} on the path or among pyenv's versions"
+        if IN_CI:
+            session.error(line)
+        session.skip(line)
+
+    return say
+
+
+# Lanes, the longest first: `make test` starts them in this order.
+
+
+@lane(name="jittor", version="3.10")
+def jittor(session: nox.Session) -> None:
+    """Live capture on real Jittor, which traces on Python 3.10 at most."""
+    session.install("-e", ".", *requirements("pytest", "jittor"))
+    # Only pytest gets the other HOME: pip keeps the user's own settings and cache.
+    session.run("pytest", "tests/jittor", *session.posargs, env=jittor_environment(session))
+
+
+def jittor_environment(session: nox.Session) -> dict[str, str]:
+    # Jittor names its compile cache after the folder it is installed in and the git branch that folder is on.
+    # A copy of it outside the clone, and a fixed name, let every clone use what the first one compiled.
+    home = CACHE / "jittor-home"
+    home.mkdir(parents=True, exist_ok=True)
+    python = Path(session.run("python", "-c", "import sys; print(sys._base_executable)", silent=True).strip())
+    return {
+        "HOME": str(home),
+        "PYTHONPATH": str(shared_jittor(session)),
+        "cache_name": "opscope",
+        "python_config_path": f"{python.resolve()}-config",
+        "use_mkl": "0",
+        "nvcc_path": "",
+    }
+
+
+def shared_jittor(session: nox.Session) -> Path:
+    """The folder outside the clone that holds the jittor package (its dependencies are in the lane)."""
+    (pin,) = [entry for entry in requirements("jittor") if entry.startswith("jittor==")]
+    key = hashlib.sha256(f"{pin} {session.python}".encode()).hexdigest()[:8]
+    place = CACHE / f"jittor-{key}"
+    if not place.exists():
+        # Made beside and moved into place: another clone may be doing the same at this moment.
+        with tempfile.TemporaryDirectory(prefix="installing-", dir=CACHE) as beside:
+            session.install("--no-deps", "--target", f"{beside}/jittor", pin)
+            try:
+                os.rename(f"{beside}/jittor", place)
+            except OSError:
+                if not place.exists():
+                    raise
+    return place
+
+
+@lane(name="core")
+def core(session: nox.Session) -> None:
+    """Every test that needs no framework."""
+    session.install("-e", ".", "./tests/plugin_example", *requirements("test"))
+    workers = ("--numprocesses=auto", "--maxprocesses=4")
+    session.run("pytest", "tests", "--ignore=tests/jittor", *workers, *session.posargs)
+
+
+@lane(name="types")
+def types(session: nox.Session) -> None:
+    """pyright, strict, on src/."""
+    session.install("-e", ".", *requirements("types"))
+    session.run("pyright", *session.posargs)
+
+
+def wheel(session: nox.Session) -> None:
+    """The wheel in an empty environment, without Node."""
+    dist = Path(session.create_tmp()) / "dist"
+    shutil.rmtree(dist, ignore_errors=True)
+    session.run("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(dist), ".")
+    (built,) = dist.glob("opscope-*.whl")
+    session.install(str(built))
+    with session.chdir(session.create_tmp()):  # so that nothing is picked up from the clone
+        alone = {"PATH": session.bin}
+        session.run("opscope", "--version", env=alone)
+        session.run("opscope", "demo", env=alone)
+        session.run("python", "-c", "import opscope", env=alone)
+
+
+lane(name="wheel-3.10", version="3.10", fresh=True)(wheel)
+lane(name="wheel-3.13", version="3.13", fresh=True)(wheel)
+
+
+@lane(name="lint")
+def lint(session: nox.Session) -> None:
+    """ruff: rules and format."""
+    session.install(*requirements("lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+# Not a lane: figures are looked at, they do not pass or fail.
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """The benchmark of the graph model, beside onnx_ir."""
+    session.install("-e", ".", *requirements("bench"))
+    session.run("python", "benchmarks/bench_ir.py", *session.posargs)

@@ -1,0 +1,5 @@
+"""python -m opscope"""
+
+from opscope.cli import main
+
+main()

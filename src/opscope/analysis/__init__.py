@@ -1,0 +1,1 @@
+"""Graph -> tables and summaries. Analyses read graphs; they never write on them."""

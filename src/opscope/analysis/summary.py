@@ -1,0 +1,107 @@
+"""What is in a capture: the figures of `opscope info`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opscope.ir import PHASES, ROLES, Capture, Graph, Stage
+
+
+def info(capture: Capture) -> dict[str, Any]:
+    """The content of `opscope info --json`; docs/cli.md lists the fields."""
+    return {
+        "format": capture.origin.format,
+        "framework": capture.origin.framework,
+        "version": capture.origin.version or None,
+        "how": capture.origin.how,
+        "warnings": list(capture.warnings),
+        "stages": [_stage(capture, stage) for stage in capture.stages],
+    }
+
+
+def _stage(capture: Capture, stage: Stage) -> dict[str, Any]:
+    graph = stage.graph
+    return {
+        "name": stage.name,
+        "after": None if stage.after is None else capture.stages[stage.after].name,
+        "seconds": stage.seconds,
+        "nodes": graph.n_nodes,
+        "values": graph.n_values,
+        "edges": graph.n_edges,
+        "scopes": len(used_scopes(graph)),
+        "phases": phase_counts(graph),
+        "links": {kind: len(links) for kind, links in graph.links.items()},
+        "groups": {kind: len(groups) for kind, groups in graph.groups.items()},
+        "warnings": list(stage.warnings),
+    }
+
+
+def phase_counts(graph: Graph) -> dict[str, int]:
+    counts = np.bincount(graph.node_phase, minlength=len(PHASES)).tolist()
+    return {phase: n for phase, n in zip(PHASES, counts, strict=True) if n}
+
+
+def op_counts(graph: Graph) -> Counter[str]:
+    counts = np.bincount(graph.node_op)
+    strings = graph.pools.strings
+    return Counter({strings[i]: int(counts[i]) for i in np.flatnonzero(counts).tolist()})
+
+
+def used_scopes(graph: Graph) -> set[int]:
+    """The scopes that have nodes in this graph, with those around them; the root is not counted."""
+    scopes = graph.pools.scopes
+    found: set[int] = set()
+    for scope in np.unique(graph.node_scope).tolist():
+        while scope > 0 and scope not in found:
+            found.add(scope)
+            scope = scopes[scope].parent
+    return found
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Values of one role: how many distinct storages, and their elements (None: of some, not known)."""
+
+    storages: int
+    elements: int
+    unknown: int
+
+
+def tally(graph: Graph, role: str) -> Tally:
+    """Counted by storage: an updated parameter is the same parameter."""
+    owners = np.unique(graph.value_storage[graph.value_role == ROLES.index(role)])
+    sizes = [graph.pools.types[int(graph.value_type[owner])].elements for owner in owners]
+    return Tally(len(owners), sum(size for size in sizes if size is not None), sum(size is None for size in sizes))
+
+
+@dataclass(frozen=True)
+class KernelSummary:
+    """How fused kernels cover the graph."""
+
+    executions: int
+    distinct: int  # generated kernels that differ
+    ready: int  # executions of ready-made code: reshape, copies, data from numpy
+    fused: int  # executions of more than one operator
+    largest: int  # operators in the largest one
+    repeated: int  # operators that ran in more than one kernel
+    with_code: int
+
+
+def kernels(graph: Graph) -> KernelSummary | None:
+    groups = graph.groups.get("kernel")
+    if groups is None or not len(groups):
+        return None
+    sizes = np.diff(groups.start)
+    return KernelSummary(
+        executions=len(groups),
+        distinct=len(np.unique(groups.attrs[groups.attrs > 0])),
+        ready=int((groups.attrs == 0).sum()),
+        fused=int((sizes > 1).sum()),
+        largest=int(sizes.max(initial=0)),
+        repeated=int((np.bincount(groups.member, minlength=1) > 1).sum()),
+        with_code=int((groups.code > 0).sum()),
+    )

@@ -1,0 +1,64 @@
+"""Capture as users hold it: the data of `ir.Capture`, with what one wants to do with it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from opscope import ir
+
+if TYPE_CHECKING:
+    import arro3.core as ac
+
+
+class Capture(ir.Capture):
+    """What was captured from one model or file."""
+
+    @classmethod
+    def of(cls, data: ir.Capture) -> Capture:
+        """The same capture (nothing is copied) with the methods of this class."""
+        if isinstance(data, cls):
+            return data
+        return cls(**{field.name: getattr(data, field.name) for field in fields(ir.Capture)})
+
+    def fill(self, other: ir.Capture) -> None:
+        """Take over what a recording brought: `with opscope.record(…) as cap` gives `cap` before it is known."""
+        for field in fields(ir.Capture):
+            setattr(self, field.name, getattr(other, field.name))
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write to a file; its ending says the format: .opscope, .dot, .mmd, .parquet (a folder)."""
+        from opscope.export import registry
+
+        registry.export(self, path, **options)
+
+    def arrow(self, table: str = "nodes", stage: str | None = None) -> ac.Table:
+        """A table of the capture as Arrow: nodes, values, uses, scopes, links, groups, members, or a stored one.
+
+        DuckDB, Polars and pandas read it through the Arrow PyCapsule interface; numbers are not copied.
+
+        >>> import polars as pl                                          # doctest: +SKIP
+        >>> pl.DataFrame(cap.arrow("nodes")).group_by("op").len()        # doctest: +SKIP
+        """
+        from opscope.export import frames
+
+        return frames.to_arrow(frames.frame(self, table, stage))
+
+    def to_pandas(self, table: str = "nodes", stage: str | None = None) -> Any:
+        """The same tables as a pandas DataFrame (needs pandas: `pip install opscope[pandas]`)."""
+        from opscope.export import frames
+
+        return frames.to_pandas(frames.frame(self, table, stage))
+
+    def text(self) -> str:
+        """The readable dump that `opscope ir` prints."""
+        from opscope.ir.text import dump
+
+        return dump(self)
+
+    def __repr__(self) -> str:
+        origin = " ".join(part for part in (self.origin.framework, self.origin.version) if part)
+        sizes = ", ".join(f"{stage.name}: {stage.graph.n_nodes} nodes" for stage in self.stages[:4])
+        more = f", and {len(self.stages) - 4} more stages" if len(self.stages) > 4 else ""
+        return f"<opscope.Capture {origin or 'unknown origin'} ({sizes or 'no stage yet'}{more})>"

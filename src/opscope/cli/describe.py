@@ -1,0 +1,217 @@
+"""A capture described for a person: what `opscope info` and `opscope demo` print."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from opscope.analysis import summary
+from opscope.ir import PHASES, Capture, Graph, Stage, scope_label
+
+# The same hues as in the page and in the drawings.
+COLOURS = {
+    "init": "grey62",
+    "forward": "dodger_blue1",
+    "backward": "dark_orange",
+    "recompute": "hot_pink",
+    "optimizer": "green3",
+    "other": "grey50",
+}
+_BAR = 28
+_TREE_LINES = 24
+_FRAMEWORKS = {
+    "jittor": "Jittor",
+    "torch": "PyTorch",
+    "paddle": "PaddlePaddle",
+    "hidet": "Hidet",
+    "megengine": "MegEngine",
+}
+
+
+def console() -> Console:
+    """Colours in a terminal, plain text in a pipe, and never a guess at links or emoji in names."""
+    from rich import get_console
+
+    width = None if get_console().is_terminal else 100
+    return Console(highlight=False, emoji=False, markup=False, soft_wrap=False, width=width)
+
+
+def describe(capture: Capture, title: str) -> RenderableType:
+    parts: list[RenderableType] = [_title(capture, title)]
+    for stage in capture.stages:
+        parts.append(_stage(capture, stage))
+    warnings = capture.all_warnings()
+    if warnings:
+        parts.append(_warnings(warnings))
+    return Group(*parts)
+
+
+def _title(capture: Capture, title: str) -> Text:
+    origin = capture.origin
+    framework = _FRAMEWORKS.get(origin.framework, origin.framework) or "unknown framework"
+    line = Text(title, style="bold")
+    line.append(f"  {framework} {origin.version}".rstrip(), style="cyan")
+    if origin.how:
+        line.append(f"  ({origin.how})", style="dim")
+    return line
+
+
+def _stage(capture: Capture, stage: Stage) -> RenderableType:
+    graph = stage.graph
+    parts: list[RenderableType] = []
+    if len(capture.stages) > 1:
+        after = f" after {capture.stages[stage.after].name}" if stage.after is not None else ""
+        parts.append(Text(f"stage {stage.name}{after}", style="bold"))
+    parts.append(_facts(graph))
+    if graph.n_nodes:
+        parts += [_heading("When", "operators by phase"), _phases(graph)]
+        parts += [_heading("Where", "modules, with the operators that run in them"), _modules(graph)]
+        parts += [_heading("What", "the most frequent operators"), _ops(graph)]
+    return Group(*parts)
+
+
+def _facts(graph: Graph) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column()
+    grid.add_row("operators", f"{graph.n_nodes:,}, joined by {graph.n_edges:,} edges")
+    grid.add_row("values", f"{graph.n_values:,}")
+    parameters = summary.tally(graph, "parameter")
+    if parameters.storages:
+        unknown = f", and {parameters.unknown} of unknown size" if parameters.unknown else ""
+        grid.add_row("parameters", f"{parameters.storages:,} tensors, {parameters.elements:,} numbers{unknown}")
+    buffers = summary.tally(graph, "buffer")
+    if buffers.storages:
+        grid.add_row("buffers", f"{buffers.storages:,} tensors")
+    gradients = len(graph.links_of("grad"))
+    if gradients:
+        backward = summary.phase_counts(graph).get("backward", 0)
+        grid.add_row(
+            "gradients", f"{gradients:,} links from {backward:,} backward operators to what they differentiate"
+        )
+    kernels = summary.kernels(graph)
+    if kernels is not None:
+        ready = f", {kernels.ready:,} are ready-made" if kernels.ready else ""
+        code = f", {kernels.with_code:,} with their code" if kernels.with_code else ""
+        grid.add_row("kernels", f"{kernels.executions:,} ran: {kernels.distinct:,} distinct{ready}{code}")
+        grid.add_row("", f"{kernels.fused:,} fuse several operators (up to {kernels.largest})")
+        if kernels.repeated:
+            grid.add_row("", f"{kernels.repeated:,} operators ran in more than one kernel")
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _heading(word: str, rest: str) -> Text:
+    line = Text(f"\n{word}", style="bold")
+    line.append(f"  {rest}", style="dim")
+    return line
+
+
+def _phases(graph: Graph) -> RenderableType:
+    return _bars([(phase, n, COLOURS[phase]) for phase, n in summary.phase_counts(graph).items()])
+
+
+def _ops(graph: Graph) -> RenderableType:
+    counts = summary.op_counts(graph)
+    shown = counts.most_common(8)
+    rest = sum(counts.values()) - sum(n for _, n in shown)
+    rows = [(op, n, "cyan") for op, n in shown]
+    if rest:
+        rows.append((f"{len(counts) - len(shown)} others", rest, "grey50"))
+    return _bars(rows)
+
+
+def _bars(rows: list[tuple[str, int, str]]) -> RenderableType:
+    total = sum(n for _, n, _ in rows) or 1
+    largest = max((n for _, n, _ in rows), default=1)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column()
+    grid.add_column(justify="right")
+    grid.add_column(justify="right", style="dim")
+    grid.add_column()
+    for name, n, colour in rows:
+        bar = Text("█" * round(_BAR * n / largest) or "▏", style=colour)
+        grid.add_row(Text(clipped(name, 32)), f"{n:,}", f"{100 * n / total:.0f} %", bar)
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _modules(graph: Graph) -> RenderableType:
+    """The tree of modules as deep as it fits, each with how many operators of each phase run inside."""
+    inside = _operators_inside(graph)
+    children: dict[int, list[int]] = {}
+    for scope in sorted(inside):
+        if scope:
+            children.setdefault(graph.pools.scopes[scope].parent, []).append(scope)
+    depth = _deepest_that_fits(children)
+    root = Tree("", hide_root=True, guide_style="grey50")
+    todo: list[tuple[int, Tree, int]] = [(0, root, 0)]
+    while todo:
+        scope, branch, level = todo.pop()
+        for child in children.get(scope, []) if level < depth else []:
+            twig = branch.add(
+                _module_line(graph, child, inside[child], len(children.get(child, [])), level + 1 == depth)
+            )
+            todo.append((child, twig, level + 1))
+    outside = Counter[int](graph.node_phase[graph.node_scope == 0].tolist())
+    if outside:
+        line = Text("outside any module", style="dim")
+        root.add(line.append_text(_by_phase(outside)))
+    return Padding(root, (0, 0, 0, 2))
+
+
+def _module_line(graph: Graph, scope: int, phases: Counter[int], children: int, closed: bool) -> Text:
+    entry = graph.pools.scopes[scope]
+    line = Text(clipped(scope_label(entry), 40))
+    if entry.cls and entry.name:
+        line.append(f" {clipped(entry.cls, 30)}", style="dim")
+    line.append_text(_by_phase(phases))
+    if closed and children:
+        line.append(f"  … {children} module{'s' if children > 1 else ''} inside", style="dim")
+    return line
+
+
+def _by_phase(phases: Counter[int]) -> Text:
+    line = Text()
+    for phase in sorted(phases):
+        name = PHASES[phase]
+        line.append(f"  {phases[phase]:,} {name}", style=COLOURS[name])
+    return line
+
+
+def _operators_inside(graph: Graph) -> dict[int, Counter[int]]:
+    inside: dict[int, Counter[int]] = {}
+    own = Counter(zip(graph.node_scope.tolist(), graph.node_phase.tolist(), strict=True))
+    for (scope, phase), n in own.items():
+        while scope > 0:
+            inside.setdefault(scope, Counter())[phase] += n
+            scope = graph.pools.scopes[scope].parent
+    return inside
+
+
+def _deepest_that_fits(children: dict[int, list[int]]) -> int:
+    level, lines, depth = children.get(0, []), 0, 0
+    while level:
+        lines += len(level)
+        if lines > _TREE_LINES and depth:
+            break
+        depth += 1
+        level = [grandchild for child in level for grandchild in children.get(child, [])]
+    return depth
+
+
+def _warnings(warnings: list[str]) -> RenderableType:
+    grid = Table.grid(padding=(0, 1))
+    for text in warnings:
+        grid.add_row(Text("!", style="bold yellow"), Text(clipped(text, 600)))
+    return Group(_heading("To know", "what this capture does not hold, and why"), Padding(grid, (0, 0, 0, 2)))
+
+
+def clipped(text: Any, most: int) -> str:
+    """Text on one line that cannot steer the terminal."""
+    plain = "".join(c if c.isprintable() else "�" for c in str(text))
+    return plain if len(plain) <= most else plain[: most - 1] + "…"

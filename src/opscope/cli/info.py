@@ -1,0 +1,26 @@
+"""opscope info X: what is in it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from opscope.analysis import summary
+from opscope.capture import Capture
+
+from .common import opened
+
+
+@click.command()
+@opened
+@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+def command(capture: Capture, as_json: bool) -> None:
+    """Say what is in X: operators, modules, phases, gradients, kernels, and what is missing."""
+    if as_json:
+        click.echo(json.dumps(summary.info(capture), ensure_ascii=False, indent=2))
+        return
+    from .describe import console, describe
+
+    ctx = click.get_current_context()
+    console().print(describe(capture, ctx.params["file"].name))

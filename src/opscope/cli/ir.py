@@ -1,0 +1,46 @@
+"""opscope ir X: the graph, line by line."""
+
+from __future__ import annotations
+
+import click
+
+from opscope.capture import Capture
+from opscope.errors import OpscopeError
+
+from .common import STAGE, opened
+
+STYLES = ("table", "text", "code", "native")
+
+
+@click.command()
+@opened
+@STAGE
+@click.option("--style", type=click.Choice(STYLES), default="table", show_default=True, help="How to print it.")
+def command(capture: Capture, stage: str | None, style: str) -> None:
+    """Print the graph of X.
+
+    \b
+    table   one operator per line, in columns
+    text    everything, in opscope's own notation
+    code    the framework's generated code   (where the capture has it)
+    native  the framework's own IR           (where the capture has it)
+    """
+    from opscope.export.frames import stage_of
+
+    if style == "text" and stage is None:
+        click.echo(capture.text(), nl=False)
+        return
+    chosen = stage_of(capture, stage)
+    if style == "text":
+        from opscope.ir.text import dump_stage
+
+        click.echo(dump_stage(chosen), nl=False)
+    elif style == "table":
+        from .table import print_nodes
+
+        print_nodes(chosen.graph)
+    elif style in chosen.listings:
+        click.echo(chosen.listings[style])
+    else:
+        has = ", ".join(["table", "text", *chosen.listings])
+        raise OpscopeError(f"stage {chosen.name!r} has no {style} listing: its framework gave none (it has: {has})")

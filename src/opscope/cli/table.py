@@ -1,0 +1,62 @@
+"""A graph as a table, one operator per line, printed as it is made: a million lines are no trouble."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+
+import click
+
+from opscope.ir import Graph, Node, Value
+
+from .describe import COLOURS, clipped
+
+_ANSI = {
+    "grey62": 8,
+    "dodger_blue1": "blue",
+    "dark_orange": "yellow",
+    "hot_pink": "magenta",
+    "green3": "green",
+    "grey50": 8,
+}
+_HEAD = ("#", "phase", "op", "makes", "reads", "module", "source")
+_WIDE = (6, 9, 20, 30, 30, 34, 30)  # when piped: wide enough for most, never cut
+
+
+def print_nodes(graph: Graph) -> None:
+    terminal = sys.stdout.isatty()
+    widths = _fitted(shutil.get_terminal_size().columns) if terminal else _WIDE
+    click.secho(_line(_HEAD, widths, terminal), bold=True)
+    for node in graph.nodes:
+        line = _line(tuple(_cells(node)), widths, terminal)
+        click.secho(line, fg=_ANSI[COLOURS[node.phase]]) if terminal else click.echo(line)
+
+
+def _cells(node: Node) -> Iterator[str]:
+    yield str(node.index)
+    yield node.phase
+    yield node.op
+    yield ", ".join(_made(value) for value in node.outputs)
+    yield ", ".join("null" if use.value is None else f"%{use.value.index}" for use in node.uses)
+    yield node.path
+    frames = node.frames
+    # The last two parts of a path say which file it is; the rest is the same for all.
+    yield f"{'/'.join(frames[-1].file.split('/')[-2:])}:{frames[-1].line}" if frames else ""
+
+
+def _made(value: Value) -> str:
+    return f"%{value.index}{' ' + value.name if value.name else ''} {value.type}"
+
+
+def _fitted(columns: int) -> tuple[int, ...]:
+    """The columns that hold text share what the terminal has."""
+    fixed = _WIDE[0] + _WIDE[1] + 2 * (len(_WIDE) - 1)
+    spare = max(columns - fixed, 60)
+    total = sum(_WIDE[2:])
+    return (*_WIDE[:2], *(max(8, spare * width // total) for width in _WIDE[2:]))
+
+
+def _line(cells: tuple[str, ...], widths: tuple[int, ...], cut: bool) -> str:
+    shown = (clipped(cell, width if cut else 10_000).ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return "  ".join(shown).rstrip()

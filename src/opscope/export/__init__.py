@@ -1,0 +1,1 @@
+"""Capture -> something else: one module per output."""

@@ -1,0 +1,255 @@
+"""A capture as flat tables that other tools read: names spelled out, one row per node, value, use …
+
+Columns are numpy arrays or `Coded` text (small integers into a list of distinct strings), so that the
+same table becomes Arrow, Parquet or pandas without being built three times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from opscope.errors import OpscopeError
+from opscope.ir import PHASES, ROLES, Capture, Graph, Stage
+from opscope.ir.columns import Int32
+
+if TYPE_CHECKING:
+    import arro3.core as ac
+
+
+class Coded(NamedTuple):
+    """Text by number: row i is texts[codes[i]]."""
+
+    codes: Int32
+    texts: Sequence[str]
+
+
+class Lists(NamedTuple):
+    """A list of numbers in each row."""
+
+    rows: Sequence[Sequence[float]]
+
+
+class Masked(NamedTuple):
+    """Figures of which some are not known."""
+
+    values: npt.NDArray[Any] | Sequence[str]
+    known: npt.NDArray[np.bool_]
+
+
+Frame = Mapping[str, "npt.NDArray[Any] | Coded | Lists | Masked"]
+
+
+def names(capture: Capture) -> list[str]:
+    """The tables that a capture has."""
+    return [*_TABLES, *capture.tables]
+
+
+def frame(capture: Capture, table: str, stage: str | None = None) -> Frame:
+    """One table of one stage (the first, unless named)."""
+    make = _TABLES.get(table)
+    if make is None and table in capture.tables:
+        return _stored(capture, table)
+    if make is None:
+        raise OpscopeError(f"no table {table!r} in this capture (there are: {', '.join(names(capture))})")
+    return make(stage_of(capture, stage).graph)
+
+
+def stage_of(capture: Capture, name: str | None) -> Stage:
+    if not capture.stages:
+        raise OpscopeError("the capture has no stage: if it is being recorded, wait for the end of the block")
+    try:
+        return capture.stages[0] if name is None else capture.stage(name)
+    except KeyError as error:
+        raise OpscopeError(str(error.args[0])) from None
+
+
+# -- the tables -----------------------------------------------------------------------------------
+
+
+def _nodes(graph: Graph) -> Frame:
+    pools = graph.pools
+    frames = [pools.frames_of(stack)[-1] if stack else pools.frames[0] for stack in range(len(pools.stacks))]
+    return {
+        "node": _rows(graph.n_nodes),
+        "op": _strings(graph, graph.node_op),
+        "name": _strings(graph, graph.node_name),
+        "phase": Coded(graph.node_phase.astype(np.int32), PHASES),
+        "scope": Coded(graph.node_scope, [pools.scope_path(i) for i in range(len(pools.scopes))]),
+        "class": Coded(graph.node_scope, [scope.cls for scope in pools.scopes]),
+        "attrs": Coded(graph.node_attrs, pools.attr_texts.rows()),
+        "file": Coded(graph.node_stack, [frame.file for frame in frames]),
+        "line": np.array([frame.line for frame in frames], dtype=np.int32)[graph.node_stack],
+        "function": Coded(graph.node_stack, [frame.function for frame in frames]),
+    }
+
+
+def _values(graph: Graph) -> Frame:
+    types = list(graph.pools.types)
+    elements = [t.elements for t in types]
+    count = np.array([-1 if e is None else min(e, 2**62) for e in elements], dtype=np.int64)[graph.value_type]
+    return {
+        "value": _rows(graph.n_values),
+        "name": _strings(graph, graph.value_name),
+        "role": Coded(graph.value_role.astype(np.int32), ROLES),
+        "dtype": Coded(graph.value_type, [t.dtype for t in types]),
+        "shape": Coded(graph.value_type, [str(t).partition("[")[2][:-1] if t.shape is not None else "" for t in types]),
+        "elements": Masked(count, count >= 0),
+        "producer": Masked(graph.value_producer, graph.value_producer >= 0),
+        "slot": graph.value_slot,
+        "storage": graph.value_storage,
+    }
+
+
+def _uses(graph: Graph) -> Frame:
+    if (graph.use_value >= 0).all():
+        return {"node": graph.use_node, "value": graph.use_value, "arg": _strings(graph, graph.use_arg)}
+    known = graph.use_value >= 0
+    return {"node": graph.use_node, "value": Masked(graph.use_value, known), "arg": _strings(graph, graph.use_arg)}
+
+
+def _scopes(graph: Graph) -> Frame:
+    scopes = list(graph.pools.scopes)
+    rows = _rows(len(scopes))
+    return {
+        "scope": rows,
+        "parent": Masked(np.array([s.parent for s in scopes], dtype=np.int32), rows > 0),
+        "path": Coded(rows, [graph.pools.scope_path(i) for i in range(len(scopes))]),
+        "class": Coded(rows, [s.cls for s in scopes]),
+        "call": np.array([s.call for s in scopes], dtype=np.int32),
+    }
+
+
+def _links(graph: Graph) -> Frame:
+    kinds = list(graph.links)
+    sizes = [len(graph.links[kind]) for kind in kinds]
+    return {
+        "kind": Coded(np.repeat(_rows(len(kinds)), sizes), kinds),
+        "source": _joined([graph.links[kind].source for kind in kinds]),
+        "target": _joined([graph.links[kind].target for kind in kinds]),
+    }
+
+
+def _groups(graph: Graph) -> Frame:
+    kinds = list(graph.groups)
+    sets = [graph.groups[kind] for kind in kinds]
+    return {
+        "kind": Coded(np.repeat(_rows(len(kinds)), [len(g) for g in sets]), kinds),
+        "group": _joined([_rows(len(g)) for g in sets]),
+        "name": _strings(graph, _joined([g.name for g in sets])),
+        "nodes": _joined([np.diff(g.start) for g in sets]),
+        "attrs": Coded(_joined([g.attrs for g in sets]), graph.pools.attr_texts.rows()),
+        "code": _strings(graph, _joined([g.code for g in sets])),
+    }
+
+
+def _members(graph: Graph) -> Frame:
+    kinds = list(graph.groups)
+    sets = [graph.groups[kind] for kind in kinds]
+    return {
+        "kind": Coded(np.repeat(_rows(len(kinds)), [len(g.member) for g in sets]), kinds),
+        "group": _joined([np.repeat(_rows(len(g)), np.diff(g.start)) for g in sets]),
+        "node": _joined([g.member for g in sets]),
+    }
+
+
+_TABLES: dict[str, Callable[[Graph], Frame]] = {
+    "nodes": _nodes,
+    "values": _values,
+    "uses": _uses,
+    "scopes": _scopes,
+    "links": _links,
+    "groups": _groups,
+    "members": _members,
+}
+
+
+def _stored(capture: Capture, name: str) -> Frame:
+    table = capture.tables[name]
+    columns: dict[str, Any] = {table.by.partition(":")[0]: table.index}
+    for label, column in table.columns.items():
+        values = column.values
+        if not isinstance(values, np.ndarray) and len(values) and not isinstance(values[0], str):
+            columns[label] = Lists(cast("Sequence[Sequence[float]]", values))
+        else:
+            columns[label] = Masked(cast("npt.NDArray[Any] | Sequence[str]", values), column.known)
+    return columns
+
+
+def _strings(graph: Graph, codes: Int32) -> Coded:
+    return Coded(codes, graph.pools.strings.rows())
+
+
+def _rows(count: int) -> Int32:
+    return np.arange(count, dtype=np.int32)
+
+
+def _joined(columns: Sequence[npt.NDArray[Any]]) -> Int32:
+    return np.concatenate([np.zeros(0, np.int32), *columns]).astype(np.int32, copy=False)
+
+
+# -- what they become -----------------------------------------------------------------------------
+
+
+def to_arrow(table: Frame) -> ac.Table:
+    import arro3.core as ac
+
+    return ac.Table.from_pydict({name: _arrow(column) for name, column in table.items()})
+
+
+def _arrow(column: npt.NDArray[Any] | Coded | Lists | Masked) -> ac.Array:
+    import arro3.core as ac
+
+    if isinstance(column, Coded):
+        codes, texts = _compact(column)
+        plain = ac.Array(texts, type=ac.DataType.utf8())
+        if len(texts) > len(codes) // 2:  # mostly distinct: a dictionary would only add to it
+            return plain.take(ac.Array.from_numpy(codes))
+        coded = plain.cast(ac.DataType.dictionary(ac.DataType.int32(), ac.DataType.utf8()))
+        return coded.take(ac.Array.from_numpy(codes))
+    if isinstance(column, Lists):
+        start = np.zeros(len(column.rows) + 1, dtype=np.int32)
+        np.cumsum([len(row) for row in column.rows], out=start[1:])
+        flat = np.array([x for row in column.rows for x in row], dtype=np.float64)
+        return ac.list_array(ac.Array.from_numpy(start), ac.Array.from_numpy(flat))
+    if isinstance(column, Masked):
+        values, known = column
+        if isinstance(values, np.ndarray):
+            if known.all():
+                return ac.Array.from_numpy(values)
+            kind = ac.Array.from_numpy(values[:0]).type
+            return ac.Array([v if k else None for v, k in zip(values.tolist(), known, strict=True)], type=kind)
+        return ac.Array([v if k else None for v, k in zip(values, known, strict=True)], type=ac.DataType.utf8())
+    return ac.Array.from_numpy(column)
+
+
+def _compact(column: Coded) -> tuple[Int32, list[str]]:
+    """Only the texts that occur: a pool also holds those of all other columns."""
+    codes, texts = column
+    used = np.flatnonzero(np.bincount(codes, minlength=1)) if len(codes) else np.zeros(0, dtype=np.int64)
+    new = np.zeros(int(used[-1]) + 1 if len(used) else 1, dtype=np.int32)
+    new[used] = np.arange(len(used), dtype=np.int32)
+    kept: list[int] = used.tolist()
+    return new[codes], [texts[i] for i in kept]
+
+
+def to_pandas(table: Frame) -> Any:
+    try:
+        import pandas as pd  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
+    except ImportError:
+        raise OpscopeError("pandas is not installed: pip install 'opscope[pandas]'") from None
+    columns: dict[str, Any] = {}
+    for name, column in table.items():
+        if isinstance(column, Coded):
+            codes, texts = _compact(column)
+            columns[name] = np.array(texts or [""], dtype=object)[codes] if len(codes) else np.zeros(0, dtype=object)
+        elif isinstance(column, Lists):
+            columns[name] = pd.Series(list(column.rows), dtype=object)
+        elif isinstance(column, Masked) and not column.known.all():
+            columns[name] = pd.Series(list(column.values)).where(column.known, None)
+        else:
+            columns[name] = column.values if isinstance(column, Masked) else column
+    return pd.DataFrame(columns)

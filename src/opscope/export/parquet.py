@@ -1,0 +1,53 @@
+"""A folder of Parquet files, one per table; rows of all stages, told apart by the column `stage`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import arro3.core as ac
+import numpy as np
+
+from opscope.files import replacing_folder
+from opscope.ir import Capture
+
+from . import frames
+from .registry import Options
+
+
+def export(capture: Capture, path: Path, options: Options) -> None:
+    stages = [frames.stage_of(capture, options.stage)] if options.stage is not None else capture.stages
+    with replacing_folder(path) as folder:
+        for name in frames.names(capture):
+            if name in capture.tables:
+                owner = capture.stages[capture.tables[name].stage]
+                if owner in stages:
+                    _write(folder, name, [(owner.name, frames.frame(capture, name))])
+            else:
+                _write(folder, name, [(stage.name, frames.frame(capture, name, stage.name)) for stage in stages])
+
+
+def _write(folder: Path, name: str, parts: list[tuple[str, frames.Frame]]) -> None:
+    from arro3.io import write_parquet
+
+    tables: list[ac.Table] = []
+    for stage, frame in parts:
+        table = frames.to_arrow(frame)
+        rows = frames.Coded(np.zeros(table.num_rows, dtype=np.int32), [stage])
+        tables.append(frames.to_arrow({"stage": rows, **frame}))
+    if not tables:
+        return
+    file = folder / (re.sub(r"[^\w.-]+", "_", name) + ".parquet")
+    batches = [batch for table in tables for batch in _plain(table).to_batches()]
+    with file.open("wb") as out:
+        write_parquet(ac.Table.from_batches(batches, schema=_plain(tables[0]).schema), out, compression="snappy")
+
+
+def _plain(table: ac.Table) -> ac.Table:
+    """Text columns as plain text: whether a column is worth a dictionary differs from stage to stage."""
+    columns: dict[str, Any] = {}
+    for name in table.column_names:
+        column = table.column(name)
+        columns[name] = column.cast(ac.DataType.utf8()) if ac.DataType.is_dictionary(column.type) else column
+    return ac.Table.from_pydict(columns)

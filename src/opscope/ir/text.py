@@ -1,0 +1,182 @@
+"""The readable dump of a capture: for eyes, for `opscope ir`, and the language of the golden tests.
+
+    graph trace: 2 nodes, 3 values, 2 edges
+      in  %0 x: float32[1,3]
+      %1: float32[1,3] = relu(%0 x)  forward  net/act(ReLU)  model.py:12
+      out %1
+
+It is deterministic: the same capture gives the same text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from .capture import Capture, Column, Stage, Table
+from .graph import Body, Graph, Node, Value
+from .pools import Frame
+
+_ON_A_LINE = 25
+_LONGEST_NAME = 120
+
+
+def dump(capture: Capture) -> str:
+    return "".join(f"{_printable(line)}\n" for line in _capture(capture))
+
+
+def dump_stage(stage: Stage) -> str:
+    return "".join(f"{_printable(line)}\n" for line in _stage(stage, 0, {}))
+
+
+def _printable(line: str) -> str:
+    """Names come from files: nothing in them may break a line, steer a terminal, or turn the reading direction."""
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def _capture(capture: Capture) -> Iterator[str]:
+    origin = capture.origin
+    parts = [origin.format, origin.framework, origin.version, origin.how]
+    yield "capture " + " · ".join(part for part in parts if part)
+    for warning in capture.warnings:
+        yield f"warning: {warning}"
+    shown: dict[int, str] = {}
+    for i, stage in enumerate(capture.stages):
+        yield ""
+        yield from _stage(stage, i, shown)
+    for link in capture.stage_links:
+        pairs = " ".join(f"{s}->{t}" for s, t in zip(link.source.tolist(), link.target.tolist(), strict=True))
+        yield ""
+        yield f"{link.kind} from stage {link.before} to {link.after} ({link.evidence}): {pairs}"
+    for name, table in capture.tables.items():
+        yield ""
+        yield from _table(name, table)
+    if capture.sources:
+        yield ""
+        for path, text in sorted(capture.sources.items()):
+            yield f"source {path}: {len(text.splitlines())} lines"
+    for name, data in capture.extra.items():
+        yield f"kept {name}: {len(data)} bytes"
+
+
+def _stage(stage: Stage, index: int, shown: dict[int, str]) -> Iterator[str]:
+    graph = stage.graph
+    after = "" if stage.after is None else f" after stage {stage.after}"
+    seconds = "" if stage.seconds is None else f", {stage.seconds:g} s"
+    yield f"stage {index} {stage.name}{after}{seconds}"
+    yield from (f"  warning: {warning}" for warning in stage.warnings)
+    yield from (f"  listing {kind}: {len(text.splitlines())} lines" for kind, text in stage.listings.items())
+    if id(graph) in shown:
+        yield f"  the graph of stage {shown[id(graph)]}"
+        return
+    shown[id(graph)] = f"{index} {stage.name}"
+    yield from (f"  {line}" for line in graph_lines(graph))
+
+
+def graph_lines(graph: Graph) -> Iterator[str]:
+    """A graph line by line: inputs, nodes in execution order, outputs, links, groups."""
+    yield f"graph: {graph.n_nodes} nodes, {graph.n_values} values, {graph.n_edges} edges"
+    listed = {int(v) for v in graph.inputs}
+    for index in graph.inputs.tolist():
+        yield f"in  {_declared(graph.value(index))}"
+    for value in graph.values:
+        if value.producer is None and value.index not in listed:
+            yield f"has {_declared(value)}"
+    for node in graph.nodes:
+        yield _node(node)
+        for body in node.bodies:
+            yield from _body(body)
+    if len(graph.outputs):
+        yield "out " + " ".join(f"%{v}" for v in graph.outputs.tolist())
+    for kind, links in graph.links.items():
+        pairs = " ".join(f"{s}->{t}" for s, t in zip(links.source.tolist(), links.target.tolist(), strict=True))
+        yield f"{kind} links: {pairs}"
+    strings = graph.pools.strings
+    for kind, groups in graph.groups.items():
+        first: dict[int, int] = {}  # attributes -> the first group that has them: kernels run many times
+        for i in range(len(groups)):
+            members = " ".join(map(str, groups.members(i).tolist()))
+            code = strings[int(groups.code[i])]
+            note = f"  code of {len(code.splitlines())} lines" if code else ""
+            attrs = int(groups.attrs[i])
+            like = first.setdefault(attrs, i)
+            details = _json(graph.pools.attrs_of(attrs)) if like == i else f"  like {kind} {like}" if attrs else ""
+            yield f"{kind} {i} {_quoted(strings[int(groups.name[i])])}: {members}{note}{details}"
+
+
+def _body(body: Body) -> Iterator[str]:
+    bound = ", ".join(f"%{inside}=%{outside}" for inside, outside in body.bindings)
+    yield f"  body {body.label} ({bound})"
+    yield from (f"    {line}" for line in graph_lines(body.graph))
+
+
+def _node(node: Node) -> str:
+    made = ", ".join(_declared(value) for value in node.outputs)
+    uses = node.uses
+    positional = [use.arg for use in uses] == [str(i) for i in range(len(uses))]
+    args = ", ".join(("" if positional else f"{use.arg}=") + _used(use.value) for use in uses)
+    scopes = "/".join(f"{s.name}{f'#{s.call + 1}' if s.call else ''}({s.cls})" for s in node.scopes)
+    frames = node.frames
+    parts = [
+        f"{node.index}: {made or 'nothing'} = {node.op}({args})",
+        _quoted(node.name) if node.name else "",
+        _json(node.attrs).strip(),
+        node.phase,
+        scopes,
+        " < ".join(frame_text(frame) for frame in reversed(frames)),
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def _declared(value: Value) -> str:
+    name = f" {_quoted(value.name)}" if value.name else ""
+    role = "" if value.role == "activation" else f" ({value.role})"
+    storage = "" if value.storage.index == value.index else f" in %{value.storage.index}"
+    return f"%{value.index}{name}: {value.type}{role}{storage}"
+
+
+def _used(value: Value | None) -> str:
+    if value is None:
+        return "null"
+    return f"%{value.index} {_quoted(value.name)}" if value.name else f"%{value.index}"
+
+
+def frame_text(frame: Frame) -> str:
+    where = f"{frame.file}:{frame.line}" if frame.line else frame.file
+    return f"{where} {frame.function}" if frame.function else where
+
+
+def _table(name: str, table: Table) -> Iterator[str]:
+    columns = ", ".join(f"{label}{f' [{c.unit}]' if c.unit else ''}" for label, c in table.columns.items())
+    yield f"table {name} of stage {table.stage} by {table.by}: {columns}"
+    index = table.index.tolist()
+    if len(table.columns) == 1 and index == list(range(len(index))):  # one figure for each row: many on a line
+        cells = [_cell(column, i) for column in table.columns.values() for i in range(len(index))]
+        yield from (f"  {i}: " + " ".join(cells[i : i + _ON_A_LINE]) for i in range(0, len(cells), _ON_A_LINE))
+        return
+    for i, row in enumerate(index):
+        yield f"  {row}: " + " | ".join(_cell(column, i) for column in table.columns.values())
+
+
+def _cell(column: Column, row: int) -> str:
+    if not column.known[row]:
+        return "unknown"
+    value = column.values[row]
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, Sequence):
+        return f"{len(cast('Sequence[float]', value))} numbers"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _json(attrs: dict[str, object]) -> str:
+    return f"  {json.dumps(attrs, ensure_ascii=False)}" if attrs else ""
+
+
+def _quoted(text: str) -> str:
+    """Names as they are; in quotes where they have spaces or are empty."""
+    short = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+    return short if short and " " not in short else json.dumps(short, ensure_ascii=False)

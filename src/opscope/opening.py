@@ -1,0 +1,30 @@
+"""opscope.open: any known file or folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from opscope.capture import Capture
+
+StrPath = str | os.PathLike[str]
+
+
+def open(path: StrPath, *, sources: Iterable[StrPath] = (), profile: StrPath | None = None) -> Capture:
+    """Open a file that opscope knows; which format it is, its content tells.
+
+    `sources` are folders in which to look for the Python files and the generated code that the capture
+    names; their text goes into the capture. `profile` is a profile report of the same run (Jittor's
+    `jt.profile_scope`, as JSON).
+    """
+    from opscope.readers import registry
+    from opscope.readers.source import Options, Source
+    from opscope.readers.sources import embed, in_folders
+
+    folders = [Path(folder) for folder in sources]
+    options = Options(sources=folders, profile=Path(profile) if profile is not None else None)
+    capture = registry.read(Source.of(path), options)
+    if folders:
+        embed(capture, in_folders(folders))
+    return Capture.of(capture)

@@ -1,0 +1,92 @@
+"""What was measured along with a trace: the values of variables, and the times of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from opscope.ir import Column, Table, column
+from opscope.ir.columns import frozen
+
+from .build import Built
+from .dump import Dump
+
+HEADER = ("Name", "FileName", "Count", "TotalTime", "AvgTime", "MinTime", "MaxTime")
+
+
+def id_tables(built: Built) -> dict[str, Table]:
+    """Jittor's own ids, by which its messages and our warnings name operators and variables."""
+    tables: dict[str, Table] = {}
+    for by, ids in (("node", built.node_ids), ("value", built.value_ids)):
+        if ids:
+            numbers = column(np.array(ids, dtype=np.int64))
+            tables[f"jittor id by {by}"] = Table(0, by, frozen(range(len(ids))), {"id": numbers})
+    return tables
+
+
+def value_table(dump: Dump, built: Built) -> Table | None:
+    """The values that a trace with trace_var_data holds. Variables without them are not in the table."""
+    index: list[int] = []
+    rows: list[list[float]] = []
+    for value, jittor_id in enumerate(built.value_ids):
+        var = dump.vars.get(jittor_id)
+        numbers = _numbers(var.data) if var is not None and var.data is not None else None
+        if numbers is not None:
+            index.append(value)
+            rows.append(numbers)
+    if not index:
+        return None
+    known = [bool(row) for row in rows]
+    columns = {"values": column(rows)}
+    for name, figure in (("min", np.min), ("max", np.max), ("mean", np.mean)):
+        numbers = np.array([figure(row) if row else 0.0 for row in rows], dtype=np.float64)
+        columns[name] = column(numbers, known=known)
+    return Table(0, "value", frozen(index), columns)
+
+
+def _numbers(text: str) -> list[float] | None:
+    try:
+        return [float(part) for part in text.split(",") if part]
+    except ValueError:
+        return None
+
+
+def is_report(rows: Any) -> bool:
+    """The report of jt.profile_scope: rows of text under a header."""
+    if not isinstance(rows, list) or not rows or not isinstance(rows[0], list):
+        return False
+    return tuple(cast("list[Any]", rows[0])[: len(HEADER)]) == HEADER
+
+
+def time_table(report: Sequence[Any], built: Built) -> tuple[Table | None, list[str]]:
+    """Times by kernel execution. The profiler adds up all runs of one kernel: each run shows their mean."""
+    groups = built.graph.groups.get("kernel")
+    if groups is None:
+        return None, []
+    pools = built.graph.pools
+    times: dict[tuple[str, str], tuple[float, ...]] = {}
+    for row in report[1:]:
+        try:
+            name, file = str(row[0]), str(row[1]).split("\n")[0]
+            times[name, file] = (float(row[4]), float(row[5]), float(row[6]), float(row[2]))
+        except (TypeError, ValueError, IndexError):
+            continue
+    found: list[tuple[float, ...] | None] = []
+    for attrs_id in groups.attrs.tolist():
+        attrs = pools.attrs_of(attrs_id)
+        found.append(times.get((attrs.get("jit_key", ""), attrs.get("file", ""))))
+    matched = sum(row is not None for row in found)
+    warnings = (
+        [] if matched else ["none of the kernels in the profile report ran in this trace: no times were taken from it"]
+    )
+    if not matched:
+        return None, warnings
+    known = [row is not None for row in found]
+
+    def figures(place: int, unit: str) -> Column:
+        return column(np.array([row[place] if row else 0.0 for row in found], dtype=np.float64), unit, known)
+
+    columns = {"time": figures(0, "ns"), "least": figures(1, "ns"), "most": figures(2, "ns"), "runs": figures(3, "")}
+    return Table(0, "group:kernel", frozen(range(len(found))), columns), warnings

@@ -1,0 +1,93 @@
+"""Formats that people try and that have no reader: what they are, and which way leads to a graph."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+
+from opscope.errors import BadInput
+
+from .source import Source
+
+_TRACE = "capture the model in its framework with opscope.trace(model, *inputs)"
+_WEIGHTS = f"it holds weights and no graph: {_TRACE}"
+_PLUGIN = "a reader can be added as a plugin (entry point group 'opscope.readers', see CONTRIBUTING.md)"
+
+# What the file starts with -> (what it is, what to do)
+_MAGIC: list[tuple[bytes, str, str]] = [
+    (b"GGUF", "a GGUF model", _WEIGHTS),
+    (b"\x89HDF\r\n", "an HDF5 file (Keras weights or model)", f"opscope does not read it: {_TRACE}; {_PLUGIN}"),
+    (b"\x93NUMPY", "a numpy array", "an array has no graph"),
+    (b"PAR1", "a Parquet file", "open the .opscope file it was exported from"),
+    (b"ARROW1", "an Arrow file", "open the .opscope file it comes from"),
+    (b"%PDF", "a PDF", "open the .opscope file it was exported from"),
+    (b"\x89PNG", "a picture", "open the .opscope file it was exported from"),
+    (b"\x1f\x8b", "a gzip file", "unpack it first (gunzip)"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it first (zstd -d)"),
+    (b"mgb", "a MegEngine model", f"this version does not read it: {_TRACE}; {_PLUGIN}"),
+]
+
+_ENDINGS: dict[str, tuple[str, str]] = {
+    ".onnx": ("an ONNX model", f"this version does not read ONNX: {_TRACE}; {_PLUGIN}"),
+    ".tflite": ("a TensorFlow Lite model", f"this version does not read it; {_PLUGIN}"),
+    ".pb": ("a TensorFlow graph", f"this version does not read it; {_PLUGIN}"),
+    ".mge": ("a MegEngine model", f"this version does not read it; {_PLUGIN}"),
+    ".pdmodel": ("a PaddlePaddle program", f"this version does not read it; {_PLUGIN}"),
+    ".pdiparams": ("PaddlePaddle weights", _WEIGHTS),
+    ".safetensors": ("safetensors weights", _WEIGHTS),
+    ".pt2": ("a PyTorch ExportedProgram", f"this version does not read it; {_PLUGIN}"),
+}
+
+
+def explain(source: Source) -> BadInput:
+    """Why a source that no reader takes cannot be opened, in one line."""
+    what, advice = _identify(source)
+    return BadInput(f"{source.name}: {what}: {advice}")
+
+
+def _identify(source: Source) -> tuple[str, str]:
+    head = source.head
+    ending = re.search(r"\.[A-Za-z0-9]+$", source.name)
+    by_name = _ENDINGS.get(ending[0].lower()) if ending else None
+    if source.is_folder:
+        return "a folder without anything opscope knows", "name a file in it"
+    if not head:
+        return "an empty file (0 bytes)", "make or copy it again"
+    for magic, what, advice in _MAGIC:
+        if head.startswith(magic):
+            return what, advice
+    if head[4:8] == b"TFL3":
+        return _ENDINGS[".tflite"]
+    if head.startswith(b"PK\x03\x04"):
+        return _zip(source, by_name)
+    if _is_onnx(head):
+        return _ENDINGS[".onnx"]
+    if re.match(rb".{8}\{\s*\"", head, re.DOTALL) and b"dtype" in head:
+        return _ENDINGS[".safetensors"]
+    if head.lstrip()[:1] in (b"{", b"["):
+        return "JSON of a kind opscope does not know", f"known files are listed in the README; {_PLUGIN}"
+    if by_name is not None:
+        return f"{by_name[0]}, by its name", by_name[1]
+    return "not a format opscope knows", f"known files are listed in the README; {_PLUGIN}"
+
+
+def _zip(source: Source, by_name: tuple[str, str] | None) -> tuple[str, str]:
+    try:
+        with source.open() as file, zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return "a zip file that is cut off or damaged", "copy it again"
+    if any(name.endswith("data.pkl") for name in names):
+        if any("/code/" in name for name in names):
+            return "a TorchScript archive", f"this version does not read it: {_TRACE}; {_PLUGIN}"
+        return "a PyTorch checkpoint", _WEIGHTS
+    if any(name.endswith(".npy") for name in names):
+        return "a numpy archive", "arrays have no graph"
+    if any(name.endswith("config.json") for name in names) and any(name.endswith(".h5") for name in names):
+        return "a Keras model", f"this version does not read it; {_PLUGIN}"
+    return by_name or ("a zip file of a kind opscope does not know", "name the file inside it")
+
+
+def _is_onnx(head: bytes) -> bool:
+    """A ModelProto begins with ir_version (field 1) and has the producer's name (field 2) close behind."""
+    return bool(re.match(rb"\x08[\x03-\x20]\x12.[\x20-\x7e]{2,}", head, re.DOTALL))

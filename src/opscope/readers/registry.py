@@ -1,0 +1,66 @@
+"""Which reader takes a file. Readers are imported only when their turn comes.
+
+A new format is one module with `NAME`, `match(source)` and `read(source, options)`, and one line below.
+Other packages add theirs with an entry point in the group `opscope.readers`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from typing import Protocol, cast
+
+from opscope.errors import BadInput, OpscopeError
+from opscope.ir import Capture
+
+from .known import explain
+from .source import Options, Source
+
+GROUP = "opscope.readers"
+
+# In the order they are asked: the ones that are surest of themselves first.
+BUILT_IN = {
+    "opscope": "opscope.readers.opscope_file",
+    "jittor-trace": "opscope.readers.jittor",
+}
+
+
+class Reader(Protocol):
+    """What a reader module offers."""
+
+    NAME: str
+
+    def match(self, source: Source) -> bool: ...
+
+    def read(self, source: Source, options: Options) -> Capture: ...
+
+
+def readers() -> Iterator[Reader]:
+    """Built-in readers, then plugins; a plugin may not take a name that is there already."""
+    for module in BUILT_IN.values():
+        yield cast("Reader", importlib.import_module(module))
+    seen = dict.fromkeys(BUILT_IN, "opscope itself")
+    for entry in entry_points(group=GROUP):
+        owner = entry.dist.name if entry.dist is not None else "a plugin"
+        if entry.name in seen:
+            raise OpscopeError(
+                f"two readers are called {entry.name!r}: one from {seen[entry.name]}, one from {owner}. "
+                "Uninstall one of them."
+            )
+        seen[entry.name] = owner
+        try:
+            yield cast("Reader", entry.load())
+        except Exception as error:
+            raise OpscopeError(f"the reader plugin {entry.name!r} of {owner} cannot be loaded: {error}") from error
+
+
+def read(source: Source, options: Options) -> Capture:
+    """The capture in a source, by the first reader that recognises its content."""
+    for reader in readers():
+        if reader.match(source):
+            try:
+                return reader.read(source, options)
+            except MemoryError:
+                raise BadInput(f"{source.name}: reading it takes more memory than there is") from None
+    raise explain(source)

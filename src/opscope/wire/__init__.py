@@ -1,0 +1,5 @@
+"""Capture <-> .opscope file."""
+
+from .file import VERSION, read, write
+
+__all__ = ["VERSION", "read", "write"]

@@ -1,0 +1,45 @@
+"""A zip file from somebody else, opened with care: sizes and names are checked before anything is read."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import PurePosixPath
+from typing import BinaryIO
+
+from opscope.errors import BadInput
+
+# Deflate can blow one byte up to a thousand. Real captures reach about 10; this leaves room and keeps
+# the memory that a hostile file can ask for in proportion to its size.
+_MOST_TIMES = 200
+_ALWAYS_ALLOWED = 64 << 20
+
+
+class Archive:
+    """The members of a zip file by name."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        try:
+            self._zip = zipfile.ZipFile(file)
+            infos = [info for info in self._zip.infolist() if not info.is_dir()]
+        except Exception as error:  # zipfile meets damage with many kinds: BadZipFile, IndexError, struct.error …
+            raise BadInput(f"not a whole zip file ({error}); it may have been cut off: copy it again") from None
+        self.names = [info.filename for info in infos]
+        total = sum(info.file_size for info in infos)
+        if total > _ALWAYS_ALLOWED + _MOST_TIMES * size:
+            raise BadInput(f"its members claim {total:,} bytes, {total // max(size, 1)} times the file: refused")
+        if len(set(self.names)) != len(self.names):
+            raise BadInput("two members have the same name: refused")
+        for info in infos:
+            path = PurePosixPath(info.filename)
+            if path.is_absolute() or ".." in path.parts or "\\" in info.filename:
+                raise BadInput(f"member {info.filename!r} points outside the file: refused")
+            if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise BadInput(f"member {info.filename!r} is encrypted or compressed in a way opscope does not write")
+
+    def read(self, name: str) -> bytes:
+        try:
+            return self._zip.read(name)
+        except KeyError:
+            raise BadInput(f"member {name} is missing; the file is damaged: export it again") from None
+        except Exception as error:  # see above; a wrong checksum is a BadZipFile
+            raise BadInput(f"member {name} is damaged ({error}); copy or export the file again") from None

@@ -1,0 +1,169 @@
+"""Mutates real files and opens them: every one must give a capture or one clear error, soon.
+
+    python tests/fuzz.py --runs 100000 [--seed 1]
+
+A failure is written to `fuzz-failures/` with the seed that makes it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import opscope
+from opscope.ir import verify_capture
+from opscope.ir.text import dump
+from opscope.readers import registry
+from opscope.readers.source import Options, Source
+
+DATA = Path(__file__).parent / "data"
+LARGEST = 300_000
+SECONDS = 20  # for one file; an honest one of this size takes less than 0.1
+
+
+class Hang(Exception):
+    """Reading took too long."""
+
+
+def samples() -> dict[str, bytes]:
+    """Real traces, and the same as .opscope files."""
+    found = {p.name: p.read_bytes() for p in sorted(DATA.rglob("*.pkl")) if 0 < p.stat().st_size < LARGEST}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("simple_model.pkl", "vardata_mlp.pkl", "profiled_mlp_train.pkl"):
+            out = Path(folder, f"{name}.opscope")
+            opscope.open(next(DATA.rglob(name))).save(out)
+            found[out.name] = out.read_bytes()
+    return found
+
+
+def mutate(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+    """A few changes: flipped bytes, cut or doubled pieces, numbers at their limits, pieces of other files."""
+    out = bytearray(data)
+    for _ in range(rng.choice([1, 1, 1, 2, 3, 8])):
+        at = rng.randrange(len(out) + 1)
+        kind = rng.randrange(8)
+        if kind == 0 and out:
+            out[at % len(out)] = rng.randrange(256)
+        elif kind == 1 and out:
+            out[at % len(out)] ^= 1 << rng.randrange(8)
+        elif kind == 2:
+            del out[at : at + rng.choice([1, 2, 4, 100, 5000])]
+        elif kind == 3:
+            out[at:at] = out[at : at + rng.choice([1, 4, 64, 3000])]
+        elif kind == 4:
+            out[at : at + 4] = rng.choice([b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\x00\x00\x00\x80", bytes(4)])
+        elif kind == 5:
+            out[at:at] = rng.choice(
+                [b"\x93", b"R", b"c", b"(", b"}", b"]", b"u", b"s", b".", b"r\xff\xff\xff\x7f", b"\x8d"]
+            )
+        elif kind == 6:
+            other = rng.choice(others)
+            start = rng.randrange(len(other))
+            out[at : at + 32] = other[start : start + rng.choice([8, 64, 1000])]
+        else:
+            del out[at:]
+    return bytes(out)
+
+
+ODD: list[Any] = [None, -1, 0, 2**31, 2**40, 1.5, True, "", "x" * 1000, "\ud800", [], {}, [[]], {"": {}}, (1, 2), b"x"]
+
+
+def mutate_inside(data: bytes, rng: random.Random) -> bytes:
+    """A pickle that is whole, but says odd things: this reaches the reader itself."""
+    root = pickle.loads(data)
+    for _ in range(rng.choice([1, 2, 5, 20])):
+        place: Any = root
+        for _ in range(rng.randrange(1, 6)):  # walk down into some container
+            inside = list(place.values()) if isinstance(place, dict) else list(place)
+            deeper = [item for item in inside if isinstance(item, dict | list) and item]
+            if not deeper:
+                break
+            place = rng.choice(deeper)
+        if not place:
+            continue
+        key = rng.choice(list(place)) if isinstance(place, dict) else rng.randrange(len(place))
+        kind = rng.randrange(4)
+        if kind == 0:
+            place[key] = rng.choice(ODD)
+        elif kind == 1:
+            del place[key]
+        elif kind == 2 and isinstance(place[key], int):
+            place[key] += rng.choice([1, -1, 7, 10**6])
+        elif isinstance(place, dict):
+            place[rng.choice([key, "new", 5, 10**9])] = place[rng.choice(list(place))]
+        else:
+            place.append(rng.choice(place))
+    return pickle.dumps(root, rng.randrange(2, 6))
+
+
+def attempt(name: str, data: bytes) -> str:
+    """Open the bytes; "read" or "refused". Anything else is a failure."""
+    try:
+        capture = registry.read(Source(name, data=data), Options())
+    except opscope.OpscopeError as error:
+        text = str(error)
+        assert text.startswith(f"{name}: "), f"the error does not name the file: {text[:200]}"
+        assert "\n" not in text, f"the error has several lines: {text[:200]}"
+        return "refused"
+    verify_capture(capture)
+    dump(capture)
+    return "read"
+
+
+def run(runs: int, seed: int) -> Iterator[tuple[int, str, str]]:
+    """(number, sample, what happened) for each mutation."""
+    found = samples()
+    names = list(found)
+    others = list(found.values())
+    for number in range(runs):
+        rng = random.Random(f"{seed}/{number}")
+        name = rng.choice(names)
+        inside = name.endswith(".pkl") and rng.random() < 0.5
+        data = mutate_inside(found[name], rng) if inside else mutate(found[name], rng, others)
+        previous = signal.signal(signal.SIGALRM, _too_long)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        try:
+            yield number, name, attempt(name, data)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt | GeneratorExit):
+                raise
+            folder = Path("fuzz-failures")
+            folder.mkdir(exist_ok=True)
+            (folder / f"{seed}-{number}-{name}").write_bytes(data)
+            yield number, name, "FAILED\n" + traceback.format_exc()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, previous)
+
+
+def _too_long(*_: object) -> None:
+    raise Hang(f"more than {SECONDS} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    args = parser.parse_args()
+    counts = {"read": 0, "refused": 0, "failed": 0}
+    for number, name, result in run(args.runs, args.seed):
+        counts["failed" if result.startswith("FAILED") else result] += 1
+        if result.startswith("FAILED"):
+            print(f"{name}, run {number}: {result}", file=sys.stderr)
+        if number % 1000 == 999:
+            print(f"{number + 1:,} of {args.runs:,}: {counts}", flush=True)
+    print(f"seed {args.seed}: {counts}")
+    sys.exit(1 if counts["failed"] else 0)
+
+
+if __name__ == "__main__":
+    main()
