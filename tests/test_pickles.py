@@ -156,17 +156,17 @@ def test_other_pickles_are_told_apart(value: Any, words: str, tmp_path: Path) ->
         opscope.open(path)
 
 
-def test_memory_stays_in_proportion(tmp_path: Path) -> None:
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+def test_memory_stays_in_proportion() -> None:
     """Opening the largest sample takes at most 20 times its size and 50 MB above an idle interpreter."""
-    resource = pytest.importorskip("resource")
-    del resource
     sample = DATA / "jittor" / "resnet_train.pkl"
     program = (
-        "import resource, sys, numpy, opscope, opscope.readers.jittor, opscope.readers.registry\n"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        "import re, sys, numpy, opscope, opscope.readers.jittor, opscope.readers.registry\n"
+        # Not getrusage: its peak is inherited from the process that started this one.
+        "peak = lambda: 1024 * int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
         "before = peak()\n"
         "cap = opscope.open(sys.argv[1])\n"
         "print(peak() - before)\n"
     )
     out = subprocess.run([sys.executable, "-c", program, str(sample)], capture_output=True, text=True, check=True)
-    assert int(out.stdout) < 20 * sample.stat().st_size + 50 * 2**20
+    assert 0 < int(out.stdout) < 20 * sample.stat().st_size + 50 * 2**20

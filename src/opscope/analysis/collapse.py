@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from opscope.ir import PHASES, Graph
 from opscope.ir.columns import Int32
@@ -32,6 +33,7 @@ def collapse(graph: Graph, depth: int) -> Collapsed:
     """Each node goes to the box of its module at `depth` (1: the outermost modules) and its phase."""
     outer = _ancestors(graph, depth)
     key = outer[graph.node_scope].astype(np.int64) * len(PHASES) + graph.node_phase
+    box_of: npt.NDArray[np.int64]
     keys, first, box_of = np.unique(key, return_index=True, return_inverse=True)
     rank = np.empty(len(keys), dtype=np.int64)
     rank[np.argsort(first, kind="stable")] = np.arange(len(keys))  # boxes in the order they first run
@@ -68,7 +70,7 @@ def _ancestors(graph: Graph, depth: int) -> Int32:
     return outer
 
 
-def _edges(graph: Graph, box_of: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[tuple[int, int, int]]:
+def _edges(graph: Graph, box_of: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
     read = graph.use_value >= 0
     producer = graph.value_producer[graph.use_value[read]]
     made = producer >= 0

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from opscope.errors import OpscopeError
 from opscope.ir import PHASES, ROLES, Capture, Graph, Stage
 from opscope.ir.columns import Int32
+from opscope.wire.arrow import to_array
 
 if TYPE_CHECKING:
     import arro3.core as ac
@@ -207,23 +208,23 @@ def _arrow(column: npt.NDArray[Any] | Coded | Lists | Masked) -> ac.Array:
         codes, texts = _compact(column)
         plain = ac.Array(texts, type=ac.DataType.utf8())
         if len(texts) > len(codes) // 2:  # mostly distinct: a dictionary would only add to it
-            return plain.take(ac.Array.from_numpy(codes))
+            return plain.take(to_array(codes))
         coded = plain.cast(ac.DataType.dictionary(ac.DataType.int32(), ac.DataType.utf8()))
-        return coded.take(ac.Array.from_numpy(codes))
+        return coded.take(to_array(codes))
     if isinstance(column, Lists):
         start = np.zeros(len(column.rows) + 1, dtype=np.int32)
         np.cumsum([len(row) for row in column.rows], out=start[1:])
         flat = np.array([x for row in column.rows for x in row], dtype=np.float64)
-        return ac.list_array(ac.Array.from_numpy(start), ac.Array.from_numpy(flat))
+        return ac.list_array(to_array(start), to_array(flat))
     if isinstance(column, Masked):
         values, known = column
         if isinstance(values, np.ndarray):
             if known.all():
-                return ac.Array.from_numpy(values)
-            kind = ac.Array.from_numpy(values[:0]).type
+                return to_array(values)
+            kind = to_array(values[:0]).type
             return ac.Array([v if k else None for v, k in zip(values.tolist(), known, strict=True)], type=kind)
         return ac.Array([v if k else None for v, k in zip(values, known, strict=True)], type=ac.DataType.utf8())
-    return ac.Array.from_numpy(column)
+    return to_array(column)
 
 
 def _compact(column: Coded) -> tuple[Int32, list[str]]:

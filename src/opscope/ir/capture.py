@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from opscope.errors import OpscopeError
+
 from .columns import Int32
 from .graph import Graph
 from .pools import Pools
@@ -96,6 +98,8 @@ class Capture:
     @property
     def graph(self) -> Graph:
         """The graph of the only stage, or of the first one."""
+        if not self.stages:
+            raise OpscopeError("the capture has no graph yet: a recording is filled when its block ends")
         return self.stages[0].graph
 
     def stage(self, name: str) -> Stage:

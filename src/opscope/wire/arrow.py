@@ -24,7 +24,10 @@ def to_array(values: npt.NDArray[Any] | Sequence[str] | ac.Array) -> ac.Array:
     if isinstance(values, ac.Array):
         return values
     if isinstance(values, np.ndarray):
-        return ac.Array.from_numpy(values)
+        # arro3 0.8, the last one for Python 3.10, takes no empty array.
+        return (
+            ac.Array.from_numpy(values) if len(values) else ac.Array.from_numpy(np.zeros(1, values.dtype)).slice(0, 0)
+        )
     return ac.Array(values, type=ac.DataType.utf8())
 
 

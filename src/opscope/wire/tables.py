@@ -11,7 +11,7 @@ from opscope.errors import BadInput
 from opscope.ir import Column, Table
 from opscope.ir.columns import frozen
 
-from .arrow import Columns, ReadTable, to_list
+from .arrow import Columns, ReadTable, to_array, to_list
 
 _ARROW = {"f": ac.DataType.float64(), "i": ac.DataType.int64(), "b": ac.DataType.bool()}
 _NUMPY: dict[str, Any] = {"f": np.float64, "i": np.int64, "b": np.bool_}
@@ -29,14 +29,14 @@ def _to_arrow(column: Column) -> ac.Array:
     if isinstance(values, np.ndarray):
         wide = values.astype(_NUMPY[values.dtype.kind])
         if column.known.all():
-            return ac.Array.from_numpy(wide)
+            return to_array(wide)
         rows = [value if known else None for value, known in zip(wide.tolist(), column.known, strict=True)]
         return ac.Array(rows, type=_ARROW[values.dtype.kind])
     if any(not isinstance(row, str) for row in values):
         flat = [float(x) for row in values for x in row]
         start = np.zeros(len(values) + 1, dtype=np.int32)
         np.cumsum([len(row) for row in values], out=start[1:])
-        return ac.list_array(ac.Array.from_numpy(start), ac.Array.from_numpy(np.array(flat, dtype=np.float64)))
+        return ac.list_array(to_array(start), to_array(np.array(flat, dtype=np.float64)))
     rows = [row if known else None for row, known in zip(values, column.known, strict=True)]
     return ac.Array(rows, type=ac.DataType.utf8())
 

@@ -17,6 +17,15 @@ from .places import Module, Place, place_of, without_repeats
 _BUFFER_NAMES = ("running_mean", "running_var", "num_batches_tracked")
 
 
+def _first(var_id: int, replaces: Mapping[int, int | None]) -> int:
+    """The variable at the start of a line of writes. (A line that a file closes to a ring ends where it began.)"""
+    passed: set[int] = set()
+    while (old := replaces.get(var_id)) is not None and var_id not in passed:
+        passed.add(var_id)
+        var_id = old
+    return var_id
+
+
 class KnownVar(NamedTuple):
     """What a live capture knows of a variable that was made before the recording began."""
 
@@ -126,8 +135,9 @@ class _Build:
         return self.pools.type(var.dtype, var.shape) if var.dtype or var.shape is not None else 0
 
     def _output(self, op: Op, var_id: int) -> None:
-        name = self.dump.vars[var_id].name
-        index = self.b.output(self.node[op.id], self._type(var_id), name=name, role=self._role(op, name))
+        name, known = self.dump.vars[var_id].name, self.known.get(var_id)
+        role = known.role if known else self._role(op, name)
+        index = self.b.output(self.node[op.id], self._type(var_id), name=known.name if known else name, role=role)
         self._register(var_id, index)
 
     def _role(self, op: Op, name: str) -> str:
@@ -154,14 +164,19 @@ class _Build:
             if var.name and var.id in self.value:
                 first.setdefault(var.name, []).append(var.id)
         direct = dict(pair for op in self.order for pair in updated_from(self.dump, op))
+        seen = {v.id: v.replaces for v in self.dump.vars.values() if v.replaces in self.value and v.id in self.value}
+        for var_id in seen:
+            self.b.set_storage(self.value[var_id], self.value[_first(var_id, seen)])
         for name, ids in first.items():
             for position, var_id in enumerate(ids):
+                if var_id in seen:
+                    continue
                 old = direct.get(var_id)
                 if old is None and position > 0 and len(ids) == 2 and ids[0] not in direct.values():
                     old = ids[0]  # the only other variable of that name
                 if old is not None:
                     self.b.set_storage(self.value[var_id], self.value[old])
-                elif position > 0 and len(set(ids) - set(direct)) > 1 and not any(n == name for n in lost):
+                elif position > 0 and len(set(ids) - set(direct) - set(seen)) > 1 and not any(n == name for n in lost):
                     lost.append(name)
         if lost:
             self.warnings.append(
@@ -183,6 +198,8 @@ class _Build:
     # -- scopes ---------------------------------------------------------------------------------
 
     def _scopes(self) -> dict[int, int]:
+        if any(place.kinds or place.around[0] for place in self.places.values()):
+            return {op.id: self._live_scope(self.places[op.id]) for op in self.order}
         reads: dict[tuple[Module, ...], set[str]] = {}
         for op in self.order:
             names = {self.dump.vars[i].name for i in op.inputs if i in self.dump.vars}
@@ -195,6 +212,13 @@ class _Build:
                 scope = self.pools.scope(scope, name, cls)
             ids[modules] = scope
         return {op.id: ids[self.places[op.id].modules] for op in self.order}
+
+    def _live_scope(self, place: Place) -> int:
+        """The scope of an operator whose calls were seen: nothing to guess, and calls can be told apart."""
+        scope = self.pools.scope(0, *place.around) if place.around[0] else 0
+        for (name, cls), call in zip(place.modules, place.calls, strict=True):
+            scope = self.pools.scope(scope, name, cls, call)
+        return scope
 
     # -- links and kernels ----------------------------------------------------------------------
 

@@ -21,12 +21,18 @@ MOST_EXECUTIONS = 100_000
 
 
 class StackEntry(NamedTuple):
-    """One entry of a recorded stack: a module with the line that called it, or a raw frame."""
+    """One entry of a recorded stack: a module with the line that called it, or a raw frame.
+
+    The last three are only known of live captures, whose tracer saw the calls themselves.
+    """
 
     name: str
     type: str
     file: str
     line: int
+    function: str = ""
+    kind: str = ""  # module, optimizer or init
+    call: int = 0  # which call of that module by its caller
 
     @property
     def is_raw(self) -> bool:
@@ -41,6 +47,8 @@ class Op(NamedTuple):
     outputs: list[int]
     stack: tuple[StackEntry, ...]
     grad_of: int | None  # the operator whose gradient this one computes
+    step: int = 0  # the training step, from 1, where a live capture holds several
+    pending: bool = False  # made before a live capture began, and run in it
 
 
 class Var(NamedTuple):
@@ -50,6 +58,7 @@ class Var(NamedTuple):
     dtype: str
     shape: tuple[int, ...] | None
     data: str | None  # the values, where the trace was made with trace_var_data
+    replaces: int | None = None  # the variable that this one was written over, where a live capture saw it
 
 
 class Execution(NamedTuple):
@@ -100,13 +109,23 @@ def parse(data: Mapping[str, Any], room: int | None = None) -> Dump:
                 _text(attrs.get("dtype")),
                 shape,
                 data_text if isinstance(data_text, str) else None,
+                _int_of(entry.get("replaces")),
             )
         else:
             stacks = entry.get("stacks")
             stack = seen.get(id(stacks))
             if stack is None:
                 stack = seen[id(stacks)] = _stack(stacks)
-            dump.ops[key] = Op(key, _text(attrs.get("name")), inputs, outputs, stack, _int_of(attrs.get("grad_op_id")))
+            dump.ops[key] = Op(
+                key,
+                _text(attrs.get("name")),
+                inputs,
+                outputs,
+                stack,
+                _int_of(attrs.get("grad_op_id")),
+                step=_count(entry.get("step")),
+                pending=entry.get("pending") is True,
+            )
     if odd:
         dump.warnings.append(
             f"{counted(odd, 'entry', 'entries')} of node_data could not be understood and were left out"
@@ -158,6 +177,10 @@ def _dict(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
+def _count(value: Any) -> int:
+    return value if _is_int(value) and value > 0 else 0
+
+
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
@@ -195,6 +218,9 @@ def _stack(value: Any) -> tuple[StackEntry, ...]:
                     _text(entry.get("type")),
                     _text(entry.get("file_path")),
                     line if _is_int(line) and line > 0 else 0,
+                    _text(entry.get("function")),
+                    _text(entry.get("kind")),
+                    _count(entry.get("call")),
                 )
             )
     return tuple(entries)

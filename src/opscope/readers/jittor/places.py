@@ -20,9 +20,14 @@ class Place(NamedTuple):
     frames: tuple[Frame, ...]  # outermost first
     gradient: bool  # Jittor recorded it while it computed gradients
     level: int  # 2: modules; 3: full Python stacks, without modules
+    kinds: frozenset[str] = frozenset()  # module, optimizer, init: of a live capture, which knows
+    calls: tuple[int, ...] = ()  # the call number of each module
+    around: Module = ("", "")  # a scope that is no module: `step 2`, `before recording`
 
     @property
     def is_init(self) -> bool:
+        if self.kinds:
+            return "init" in self.kinds
         if self.level == 3:
             return any(frame.function == "__init__" for frame in self.frames)
         return any(name == f"{cls}_init" for name, cls in self.modules)
@@ -30,6 +35,8 @@ class Place(NamedTuple):
     @property
     def in_optimizer(self) -> bool:
         """By the class names of jittor.optim, or, in full stacks, by its file."""
+        if self.kinds:
+            return "optimizer" in self.kinds
         if self.level == 3:
             return any(frame.file.replace("\\", "/").endswith("jittor/optim.py") for frame in self.frames)
         return bool(self.modules) and self.modules[-1][1] in OPTIMIZERS
@@ -50,15 +57,23 @@ def place_of(op: Op) -> Place:
         del entries[0]
     raw = [entry for entry in entries if entry.is_raw]
     level = 3 if any(entry.type for entry in raw) else 2
-    modules = tuple((e.name, e.type) for e in entries if not e.is_raw)
-    return Place(modules, tuple(_frames(entries)), gradient, level)
+    inside = [entry for entry in entries if not entry.is_raw]
+    return Place(
+        tuple((entry.name, entry.type) for entry in inside),
+        tuple(_frames(entries)),
+        gradient,
+        level,
+        frozenset(entry.kind for entry in inside if entry.kind),
+        tuple(entry.call for entry in inside),
+        ("before recording", "") if op.pending else (f"step {op.step}", "") if op.step else ("", ""),
+    )
 
 
 def _frames(entries: Iterable[StackEntry]) -> Iterable[Frame]:
     """At level 2 an entry holds the line that called the module, and no function name."""
     for entry in entries:
         if entry.file:
-            yield Frame(entry.file, entry.line, entry.type if entry.is_raw else "")
+            yield Frame(entry.file, entry.line, entry.function or (entry.type if entry.is_raw else ""))
 
 
 def without_repeats(modules: tuple[Module, ...], reads: Iterable[str]) -> tuple[Module, ...]:

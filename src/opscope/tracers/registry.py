@@ -1,0 +1,145 @@
+"""Which tracer captures which framework, found without importing any framework.
+
+A tracer is a module with the two functions of `Tracer`. It is imported when it is first needed, and it
+imports its framework inside its functions, so `import opscope` costs nothing for frameworks not in use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple, Protocol, cast
+
+from opscope.errors import OpscopeError
+from opscope.ir import Capture
+
+
+class NothingRecorded(OpscopeError):
+    """The framework was there, but ran nothing."""
+
+
+class Session(Protocol):
+    """A recording that is under way. Exactly one of the two ends it, and puts everything back."""
+
+    def finish(self) -> Capture: ...
+
+    def abort(self) -> None: ...
+
+
+class Tracer(Protocol):
+    """What a tracer module offers. `caller` is the user's frame: names are looked up there."""
+
+    HOW: tuple[str, ...]
+
+    def trace(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType
+    ) -> Capture: ...
+
+    def start(
+        self,
+        *,
+        model: Any = None,
+        optimizer: Any = None,
+        how: str = "auto",
+        caller: FrameType,
+        values: bool = False,
+        times: bool = False,
+    ) -> Session: ...
+
+
+class Framework(NamedTuple):
+    tracer: str
+    packages: tuple[str, ...]  # the roots under which its types live
+
+
+# The key is the name one imports and the name of `framework=`.
+FRAMEWORKS: dict[str, Framework] = {
+    "jittor": Framework("opscope.tracers.jittor", ("jittor", "jittor_core")),
+}
+
+
+def load(framework: str) -> Tracer:
+    if framework not in FRAMEWORKS:
+        raise OpscopeError(f"framework {framework!r} cannot be traced (supported: {supported()})")
+    return cast("Tracer", importlib.import_module(FRAMEWORKS[framework].tracer))
+
+
+def supported() -> str:
+    return ", ".join(sorted(FRAMEWORKS))
+
+
+def check_how(framework: str, tracer: Tracer, how: str) -> None:
+    if how not in tracer.HOW:
+        raise OpscopeError(f"how={how!r} is not a way to capture {framework} (there are: {', '.join(tracer.HOW)})")
+
+
+def detect(subject: Any, *others: Any) -> str:
+    """The framework that `subject` belongs to; `others` (arguments, an optimizer) help where it does not say."""
+    ways = [frameworks_of(subject), frameworks_of(others), frameworks_of(getattr(subject, "__dict__", {}))]
+    if subject is None or isinstance(subject, FunctionType | MethodType):
+        # Plain code belongs to nobody by its type: what does it name, and what is there to be used?
+        ways += [frameworks_named_in(subject), imported()]
+    for found in ways:
+        if len(found) == 1:
+            return found.pop()
+        if found:
+            names = ", ".join(sorted(found))
+            raise OpscopeError(f"{describe(subject)} could belong to {names}: say which with framework=…")
+    raise OpscopeError(
+        f"cannot tell the framework of {describe(subject)}: neither its type nor its arguments belong to a "
+        f"supported one ({supported()})"
+    )
+
+
+def frameworks_of(value: Any) -> set[str]:
+    """The frameworks whose types are in the method resolution order of the value, or inside a container."""
+    found: set[str] = set()
+    for item in _spread(value, depth=3):
+        roots = {cls.__module__.partition(".")[0] for cls in type(item).__mro__}
+        found.update(name for name, entry in FRAMEWORKS.items() if not roots.isdisjoint(entry.packages))
+    return found
+
+
+def frameworks_named_in(value: Any) -> set[str]:
+    """A plain function says which framework it uses by the global names in its code."""
+    function = value.__func__ if isinstance(value, MethodType) else value
+    if not isinstance(function, FunctionType):
+        return set()
+    found: set[str] = set()
+    for name in function.__code__.co_names:
+        used = function.__globals__.get(name)
+        if isinstance(used, ModuleType):
+            root = used.__name__.partition(".")[0]
+        elif isinstance(used, type | FunctionType):
+            root = used.__module__.partition(".")[0]
+        else:
+            found |= frameworks_of(used)
+            continue
+        found.update(name for name, entry in FRAMEWORKS.items() if root in entry.packages)
+    return found
+
+
+def imported() -> set[str]:
+    return {name for name in FRAMEWORKS if name in sys.modules}
+
+
+def describe(value: Any) -> str:
+    if value is None:
+        return "the code that runs"
+    if isinstance(value, FunctionType | MethodType):
+        return f"the function {value.__qualname__}"
+    cls = cast("type[Any]", type(value))
+    return f"an object of type {cls.__module__}.{cls.__qualname__}"
+
+
+def _spread(value: Any, depth: int) -> Iterator[Any]:
+    if isinstance(value, MethodType):
+        yield value.__self__
+    elif isinstance(value, list | tuple | Mapping) and depth:
+        held = cast("Mapping[Any, Any] | list[Any]", value)
+        for item in held.values() if isinstance(held, Mapping) else held:
+            yield from _spread(item, depth - 1)
+    else:
+        yield value

@@ -1,0 +1,49 @@
+"""What the README says works: its examples run, in an empty folder, as a reader would type them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import DATA
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = re.findall(
+    r"<!-- tested -->\n```(\w+)\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(DATA / "jittor" / "resnet_train.pkl", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("language", "text"), EXAMPLES, ids=[f"{lang}{i}" for i, (lang, _) in enumerate(EXAMPLES)])
+def test_the_examples_of_the_readme_run(language: str, text: str, folder: Path) -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = {"sh": ["bash", "-euc", text], "python": [sys.executable, "-c", text]}[language]
+    environment = {**os.environ, "PATH": path, "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 3
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "README.zh-CN.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))],
+)
+def test_links_lead_somewhere(page: str) -> None:
+    for link in re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text(encoding="utf-8")):
+        target = link.partition("#")[0]
+        if target and "://" not in target:
+            assert ((ROOT / page).parent / target).exists(), f"{page}: {link}"
