@@ -7,7 +7,7 @@ TOOLS  := .nox/tools
 RUNS   ?= 100000
 SEED   ?= 0
 
-.PHONY: help demo test wheel fuzz golden bench clean
+.PHONY: help demo test wheel fuzz golden bench viewer clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ golden: $(TOOLS)/.ready ## rewrite tests/golden from what the code does now; rea
 
 bench: $(TOOLS)/.ready ## the figures of the graph model, beside onnx_ir
 	$(TOOLS)/bin/nox --session bench
+
+viewer: ## build the page from viewer/src into src/opscope/_viewer (needs Node)
+	cd viewer && npm ci --no-audit --no-fund --silent && npm run --silent format:write && npm run --silent build
 
 clean: ## remove what was built here (not ~/.cache/opscope, which other clones share)
 	rm -rf $(VENV) .nox dist build .pytest_cache .ruff_cache .hypothesis

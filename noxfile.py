@@ -121,12 +121,59 @@ def shared_jittor(session: nox.Session) -> Path:
     return place
 
 
+@lane(name="viewer")
+def viewer(session: nox.Session) -> None:
+    """The page's own tests (TypeScript), and that the committed bundle is what its source gives."""
+    needed(session, "node", "npm")
+    with session.chdir("viewer"):
+        session.run("npm", "ci", "--no-audit", "--no-fund", external=True, silent=True)
+        session.run("npm", "run", "typecheck", external=True)
+        session.run("npm", "run", "format", external=True)
+        session.run("npm", "test", external=True)
+        fresh = Path(session.create_tmp()).resolve() / "bundle"
+        session.run("npm", "run", "build", "--", str(fresh), external=True)
+    committed = Path("src/opscope/_viewer")
+    stale = [
+        name for name in ("viewer.js", "viewer.css") if (fresh / name).read_bytes() != (committed / name).read_bytes()
+    ]
+    if stale:
+        session.error(f"src/opscope/_viewer: {' and '.join(stale)} is not what viewer/src gives: run `make viewer`")
+
+
+@lane(name="browser")
+def browser(session: nox.Session) -> None:
+    """The page in real Chromium: the server of the real command line, and the one-file HTML."""
+    if not shutil.which("chromium"):
+        install_debian(session, "chromium")
+    session.install("-e", ".", *requirements("browser"))
+    session.run("pytest", "tests/browser", *session.posargs)
+
+
+def install_debian(session: nox.Session, package: str) -> None:
+    """Debian's package, where we may; Playwright's own download of a browser is not used."""
+    if shutil.which("apt-get") and os.geteuid() == 0:
+        session.run("apt-get", "update", "-qq", external=True, silent=True)
+        session.run("apt-get", "install", "-y", "-qq", package, external=True, silent=True)
+    else:
+        needed(session, package)
+
+
+def needed(session: nox.Session, *programs: str) -> None:
+    """Skip loudly what cannot run here; in CI that is a failure."""
+    absent = [program for program in programs if not shutil.which(program)]
+    if absent:
+        line = f"LANE {session.name} DID NOT RUN: {' and '.join(absent)} is not installed"
+        if IN_CI:
+            session.error(line)
+        session.skip(line)
+
+
 @lane(name="core")
 def core(session: nox.Session) -> None:
     """Every test that needs no framework."""
     session.install("-e", ".", "./tests/plugin_example", *requirements("test"))
     workers = ("--numprocesses=auto", "--maxprocesses=4")
-    session.run("pytest", "tests", "--ignore=tests/jittor", *workers, *session.posargs)
+    session.run("pytest", "tests", "--ignore=tests/jittor", "--ignore=tests/browser", *workers, *session.posargs)
 
 
 @lane(name="types")
@@ -146,7 +193,7 @@ def wheel(session: nox.Session) -> None:
     with session.chdir(session.create_tmp()):  # so that nothing is picked up from the clone
         alone = {"PATH": session.bin}
         session.run("opscope", "--version", env=alone)
-        session.run("opscope", "demo", env=alone)
+        session.run("opscope", "demo", "--describe", env=alone)  # in a terminal it would serve the page
         session.run("python", "-c", "import opscope", env=alone)
 
 

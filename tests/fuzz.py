@@ -8,6 +8,7 @@ A failure is written to `fuzz-failures/` with the seed that makes it again.
 from __future__ import annotations
 
 import argparse
+import json
 import pickle
 import random
 import signal
@@ -35,13 +36,19 @@ class Hang(Exception):
 
 
 def samples() -> dict[str, bytes]:
-    """Real traces, and the same as .opscope files."""
+    """Real traces, and the same as .opscope files and as Model Explorer's JSON."""
     found = {p.name: p.read_bytes() for p in sorted(DATA.rglob("*.pkl")) if 0 < p.stat().st_size < LARGEST}
     with tempfile.TemporaryDirectory() as folder:
         for name in ("simple_model.pkl", "vardata_mlp.pkl", "profiled_mlp_train.pkl"):
             out = Path(folder, f"{name}.opscope")
             opscope.open(next(DATA.rglob(name))).save(out)
             found[out.name] = out.read_bytes()
+        for name in ("simple_model.pkl", "simple_model_train.pkl"):
+            out = Path(folder, f"{name}.json")
+            opscope.open(next(DATA.rglob(name))).save(out)
+            found[out.name] = out.read_bytes()
+            # As another tool would write it: then our reader takes all attributes as they are.
+            found[f"other.{out.name}"] = found[out.name].replace(b"opscope 1", b"other", 1)
     return found
 
 
@@ -77,9 +84,9 @@ def mutate(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
 ODD: list[Any] = [None, -1, 0, 2**31, 2**40, 1.5, True, "", "x" * 1000, "\ud800", [], {}, [[]], {"": {}}, (1, 2), b"x"]
 
 
-def mutate_inside(data: bytes, rng: random.Random) -> bytes:
-    """A pickle that is whole, but says odd things: this reaches the reader itself."""
-    root = pickle.loads(data)
+def mutate_inside(name: str, data: bytes, rng: random.Random) -> bytes:
+    """A pickle or JSON that is whole, but says odd things: this reaches the reader itself."""
+    root = json.loads(data) if name.endswith(".json") else pickle.loads(data)
     for _ in range(rng.choice([1, 2, 5, 20])):
         place: Any = root
         for _ in range(rng.randrange(1, 6)):  # walk down into some container
@@ -102,6 +109,8 @@ def mutate_inside(data: bytes, rng: random.Random) -> bytes:
             place[rng.choice([key, "new", 5, 10**9])] = place[rng.choice(list(place))]
         else:
             place.append(rng.choice(place))
+    if name.endswith(".json"):
+        return json.dumps(root, default=str, skipkeys=True).encode()
     return pickle.dumps(root, rng.randrange(2, 6))
 
 
@@ -127,8 +136,8 @@ def run(runs: int, seed: int) -> Iterator[tuple[int, str, str]]:
     for number in range(runs):
         rng = random.Random(f"{seed}/{number}")
         name = rng.choice(names)
-        inside = name.endswith(".pkl") and rng.random() < 0.5
-        data = mutate_inside(found[name], rng) if inside else mutate(found[name], rng, others)
+        inside = name.endswith((".pkl", ".json")) and rng.random() < 0.5
+        data = mutate_inside(name, found[name], rng) if inside else mutate(found[name], rng, others)
         previous = signal.signal(signal.SIGALRM, _too_long)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:

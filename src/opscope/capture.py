@@ -28,10 +28,51 @@ class Capture(ir.Capture):
             setattr(self, field.name, getattr(other, field.name))
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write to a file; its ending says the format: .opscope, .dot, .mmd, .parquet (a folder)."""
+        """Write to a file; its ending says the format: .opscope, .html (one page that works offline), .dot,
+        .mmd, .json (Model Explorer), .parquet (a folder)."""
         from opscope.export import registry
 
         registry.export(self, path, **options)
+
+    def find(self, query: str, stage: str | None = None) -> list[ir.Node]:
+        """The operators that a query finds, in execution order; docs/find.md describes the language.
+
+        >>> cap.find("op:conv scope:layer4 phase:backward")              # doctest: +SKIP
+        >>> cap.find("matmul -> * -> softmax")                           # doctest: +SKIP
+        """
+        from opscope.analysis.find import find
+        from opscope.export.frames import stage_of
+
+        graph = stage_of(self, stage).graph
+        return [graph.node(index) for index in find(graph, query).tolist()]
+
+    def show(self, name: str = "capture", *, browser: bool = True) -> str:
+        """Open the interactive page in the browser and return its address.
+
+        The page is served on this machine only, from a thread, as long as Python runs. Over SSH no browser is
+        opened: forward the port of the address (`ssh -L`) and open it where you sit.
+        """
+        from opscope.opening import from_bytes
+        from opscope.server import background, over_ssh
+
+        server = background(from_bytes)
+        url = server.url([server.add(name, self, local=True)])
+        if browser and not over_ssh():
+            import webbrowser
+
+            webbrowser.open(url)
+        return url
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """In a notebook a capture shows itself."""
+        from opscope.export import notebook
+
+        return {"text/plain": repr(self), "text/html": notebook.render(self)}
+
+    def _repr_html_(self) -> str:
+        from opscope.export import notebook
+
+        return notebook.render(self)
 
     def arrow(self, table: str = "nodes", stage: str | None = None) -> ac.Table:
         """A table of the capture as Arrow: nodes, values, uses, scopes, links, groups, members, or a stored one.

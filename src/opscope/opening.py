@@ -28,3 +28,11 @@ def open(path: StrPath, *, sources: Iterable[StrPath] = (), profile: StrPath | N
     if folders:
         embed(capture, in_folders(folders))
     return Capture.of(capture)
+
+
+def from_bytes(name: str, data: bytes) -> Capture:
+    """Open a file of which there are only the bytes: one that was dropped on the page."""
+    from opscope.readers import registry
+    from opscope.readers.source import Options, Source
+
+    return Capture.of(registry.read(Source(name, data=data), Options()))

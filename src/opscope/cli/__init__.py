@@ -13,9 +13,11 @@ from opscope import __version__
 from opscope.errors import OpscopeError
 
 COMMANDS = {
-    "demo": "describe a real training graph that comes with opscope",
+    "demo": "look at a real training graph that comes with opscope",
+    "view": "look at files in the browser",
     "info": "what is in a file",
     "ir": "the graph as text or as a table",
+    "find": "search for operators and paths of operators",
     "export": "write it as another format",
     "trace": "run a script and capture what it computes",
 }
@@ -45,6 +47,7 @@ def cli(debug: bool) -> None:
 
     \b
     opscope demo                                   see it at work
+    opscope view resnet_train.pkl                  look at a file in the browser
     opscope info resnet_train.pkl                  what is in a file
     opscope export resnet_train.pkl -o graph.mmd   a drawing of its modules
     """

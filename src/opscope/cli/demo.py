@@ -1,7 +1,8 @@
-"""opscope demo: a real sample, described."""
+"""opscope demo: a real sample, described and shown."""
 
 from __future__ import annotations
 
+import sys
 from importlib.resources import as_file, files
 
 import click
@@ -9,12 +10,18 @@ import click
 import opscope
 from opscope.errors import OpscopeError
 
+from .view import BROWSER, PORT, serve
+
 SAMPLE = "resnet18_train.opscope"
+TITLE = "ResNet-18, one training step"
 
 
 @click.command()
-def command() -> None:
-    """Describe a real training graph: ResNet-18 in Jittor, one step of SGD, with its fused kernels."""
+@click.option("--describe", "only_describe", is_flag=True, help="Only describe it, as when the output is piped.")
+@BROWSER
+@PORT
+def command(only_describe: bool, browser: bool, port: int | None) -> None:
+    """Look at a real training graph: ResNet-18 in Jittor, one step of SGD, with its fused kernels."""
     from .describe import console, describe
 
     sample = files("opscope") / "_samples" / SAMPLE
@@ -22,4 +29,7 @@ def command() -> None:
         raise OpscopeError(f"the sample {SAMPLE} is not in this installation: install opscope again")
     with as_file(sample) as path:
         capture = opscope.open(path)
-    console().print(describe(capture, "ResNet-18, one training step"))
+    console().print(describe(capture, TITLE))
+    if not only_describe and sys.stdin.isatty() and sys.stdout.isatty():
+        click.echo()
+        serve([(TITLE, capture)], browser=browser, port=port)

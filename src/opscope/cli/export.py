@@ -21,8 +21,10 @@ def command(capture: Capture, out: Path, stage: str | None, depth: int | None) -
 
     \b
     .opscope   everything, for opscope itself (and any reader of Arrow tables in a zip)
+    .html      one page with everything in it: works from disk, offline
     .parquet   a folder of Parquet tables, for DuckDB, Polars, pandas, Spark
     .mmd       a Mermaid drawing of its modules, for a README or an issue
+    .json      for Model Explorer
     .dot       Graphviz: every operator, or with --depth one box per module
     """
     capture.save(out, stage=stage, depth=depth)

@@ -38,7 +38,7 @@ def command(capture: Capture, stage: str | None, style: str) -> None:
     elif style == "table":
         from .table import print_nodes
 
-        print_nodes(chosen.graph)
+        print_nodes(chosen.graph.nodes)
     elif style in chosen.listings:
         click.echo(chosen.listings[style])
     else:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 
-from opscope.ir import Graph, Node, Value
+from opscope.ir import Node, Value
 
 from .describe import COLOURS, clipped
 
@@ -24,11 +24,11 @@ _HEAD = ("#", "phase", "op", "makes", "reads", "module", "source")
 _WIDE = (6, 9, 20, 30, 30, 34, 30)  # when piped: wide enough for most, never cut
 
 
-def print_nodes(graph: Graph) -> None:
+def print_nodes(nodes: Iterable[Node]) -> None:
     terminal = sys.stdout.isatty()
     widths = _fitted(shutil.get_terminal_size().columns) if terminal else _WIDE
     click.secho(_line(_HEAD, widths, terminal), bold=True)
-    for node in graph.nodes:
+    for node in nodes:
         line = _line(tuple(_cells(node)), widths, terminal)
         click.secho(line, fg=_ANSI[COLOURS[node.phase]]) if terminal else click.echo(line)
 

@@ -23,6 +23,8 @@ BUILT_IN = {
     ".dot": "opscope.export.dot",
     ".mmd": "opscope.export.mermaid",
     ".parquet": "opscope.export.parquet",
+    ".html": "opscope.export.html",
+    ".json": "opscope.export.model_explorer",
 }
 
 

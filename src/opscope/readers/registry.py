@@ -23,6 +23,7 @@ GROUP = "opscope.readers"
 BUILT_IN = {
     "opscope": "opscope.readers.opscope_file",
     "jittor-trace": "opscope.readers.jittor",
+    "model-explorer": "opscope.readers.model_explorer",
 }
 
 

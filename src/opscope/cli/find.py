@@ -1,0 +1,58 @@
+"""opscope find X QUERY: the operators that a query finds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from opscope.capture import Capture
+from opscope.ir import Node
+
+from .common import STAGE, opened
+
+
+@click.command()
+@opened
+@click.argument("query", nargs=-1, required=True)
+@STAGE
+@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Print at most N operators.")
+def command(capture: Capture, query: tuple[str, ...], stage: str | None, as_json: bool, limit: int | None) -> None:
+    """Search X with the language of the page. Put QUERY in single quotes, for the shell's sake.
+
+    \b
+    'layer4 conv'                      words, each somewhere in op, name, module, class
+    'op:conv phase:backward -relu'     fields, and what must not be there
+    'shape:64x* dtype:float16'         shapes with wildcards
+    'op:/^add|^mul/'                   regular expressions
+    'matmul -> * -> softmax'           paths: * is any operator, ** any number of them
+
+    Fields: op name scope class phase role dtype shape attr file line kernel.
+    """
+    nodes = capture.find(" ".join(query), stage)
+    shown = nodes[:limit]
+    if as_json:
+        rows = {"found": len(nodes), "nodes": [_row(node) for node in shown]}
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    from .table import print_nodes
+
+    print_nodes(shown)
+    more = f", {len(shown):,} of them shown" if len(shown) < len(nodes) else ""
+    click.echo(f"{len(nodes):,} operator{'' if len(nodes) == 1 else 's'} found{more}", err=True)
+
+
+def _row(node: Node) -> dict[str, Any]:
+    frames = node.frames
+    return {
+        "node": node.index,
+        "op": node.op,
+        "name": node.name,
+        "phase": node.phase,
+        "scope": node.path,
+        "outputs": [{"name": v.name, "dtype": v.type.dtype or None, "shape": v.type.shape} for v in node.outputs],
+        "file": frames[-1].file if frames else None,
+        "line": (frames[-1].line or None) if frames else None,
+    }

@@ -1,0 +1,64 @@
+"""opscope view X...: the interactive page."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+import opscope
+from opscope.capture import Capture
+from opscope.opening import from_bytes
+from opscope.server import Server, forward_line, over_ssh
+
+from .common import PROFILE, SOURCES
+
+BROWSER = click.option(
+    "--browser/--no-browser", default=True, help="Open the browser (default), or only print the address."
+)
+PORT = click.option(
+    "--port", type=click.IntRange(1, 65535), metavar="N", help="Listen on this port (default: any free one)."
+)
+
+
+@click.command()
+@click.argument("files", metavar="X...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@SOURCES
+@PROFILE
+@BROWSER
+@PORT
+def command(
+    files: tuple[Path, ...], sources: tuple[Path, ...], profile: Path | None, browser: bool, port: int | None
+) -> None:
+    """Look at files in the browser, each in a tab of its own.
+
+    The page is served on this machine only, at an address with a secret in it; Ctrl-C ends it. Over SSH, the
+    line to run on your own machine is printed instead.
+    """
+    captures = [(file.name, opscope.open(file, sources=sources, profile=profile)) for file in files]
+    serve(captures, browser=browser, port=port)
+
+
+def serve(captures: Sequence[tuple[str, Capture]], *, browser: bool, port: int | None) -> None:
+    """Show captures until Ctrl-C."""
+    with Server(from_bytes, port or 0) as server:
+        for name, capture in captures:
+            server.add(name, capture, local=True)
+        try:
+            _announce(server, browser)
+            server.wait()
+        except KeyboardInterrupt:
+            click.echo("", err=True)
+
+
+def _announce(server: Server, browser: bool) -> None:
+    url = server.url()
+    click.echo(url)
+    if over_ssh():
+        line = forward_line(server.port)
+        click.echo(f"On the machine with the browser, run\n  {line}\nand open the address there.", err=True)
+    elif browser and not webbrowser.open(url):
+        click.echo("No browser could be opened: open the address in one.", err=True)
+    click.echo("Ctrl-C ends it.", err=True)

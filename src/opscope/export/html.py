@@ -1,0 +1,22 @@
+"""One HTML file with the page and the capture in it: works from disk, offline, with no server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from opscope.files import replacing
+from opscope.ir import Capture
+
+from . import page
+from .registry import Options
+
+
+def export(capture: Capture, path: Path, options: Options) -> None:
+    """The whole capture: stage and depth do not apply, the reader chooses them in the page."""
+    text = render(capture, path.stem)
+    with replacing(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def render(capture: Capture, name: str) -> str:
+    return page.one_file([(name, page.capture_bytes(capture))], f"{name} – opscope")

@@ -1,0 +1,51 @@
+// Sizes of what is in a box, in units of the world; the canvas and the SVG writer use the same.
+// They follow the sizes the engine gives boxes (engine/scene.ts).
+import { BoxKind } from "../scene.ts";
+import type { Boxes } from "../scene.ts";
+
+/** Faces about as wide as text/widths.ts says. */
+export const FONT = 'Inter, "Segoe UI", Roboto, "Noto Sans", Helvetica, Arial, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
+export const TITLE_SIZE = 13;
+export const DETAIL_SIZE = 11;
+export const LABEL_SIZE = 10.5;
+export const BADGE_SIZE = 11;
+export const TITLE_WEIGHT = 500;
+export const GROUP_WEIGHT = 600;
+export const RADIUS = 7;
+export const PANEL_RADIUS = 10;
+export const HEADER = 30;
+/** Where text starts, right of the bar, and what stays free at the right. */
+export const TEXT_LEFT = 15;
+export const TEXT_RIGHT = 10;
+/** The same in the header of an open group. */
+export const PANEL_LEFT = 20;
+export const PANEL_BAR = 10;
+export const BAR = { left: 6, width: 3, gap: 7 } as const;
+/** How far each further card of a stack looks out below. */
+export const STACK = 3;
+/** A box at least this high has a second line. */
+export const TWO_LINES = 36;
+
+/** How many cards look out below a box. */
+export function stackOf(kind: number): number {
+  return kind === BoxKind.Closed ? 1 : kind === BoxKind.Folded ? 2 : 0;
+}
+
+/** The height of the front card of a box. */
+export function cardHeight(boxes: Boxes, box: number): number {
+  return boxes.height[box]! - STACK * stackOf(boxes.kind[box]!);
+}
+
+/** 1234567 as "1.2M". */
+export function compact(n: number): string {
+  if (n < 1000) return String(n);
+  const [unit, name] = n < 999_500 ? [1e3, "k"] : n < 999_500_000 ? [1e6, "M"] : [1e9, "G"];
+  const v = n / unit;
+  return `${v < 9.95 ? v.toFixed(1).replace(/\.0$/, "") : Math.round(v)}${name}`;
+}
+
+/** Pixels of an edge that carries `bytes`: 1.2 for a kilobyte or less, 7 for a gigabyte. */
+export function widthOfBytes(bytes: number): number {
+  if (!(bytes > 1024)) return 1.2;
+  return Math.min(7, 1.2 + 0.29 * (Math.log2(bytes) - 10));
+}

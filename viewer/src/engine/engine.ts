@@ -1,0 +1,624 @@
+// The engine: holds the captures, knows what is open, makes pictures and answers questions. Runs in a worker.
+
+import { buildIndex } from '../draw/index.ts';
+import { find } from '../find/find.ts';
+import { LayoutCache } from '../layout/nested.ts';
+import { PHASES } from '../scene.ts';
+import { Capture, type Graph } from '../wire/capture.ts';
+import { csr, row, type Csr } from './csr.ts';
+import type { Calls, CaptureInfo, Details, KernelRow, Picture, Ref, TableRow, TreeRow, ViewOptions } from './messages.ts';
+import { Metrics } from './metrics.ts';
+import { buildScene } from './scene.ts';
+import { Sources } from './sources.ts';
+import { buildTree, groupClass, groupTitle, scopePath, type Tree } from './tree.ts';
+import { Types } from './types.ts';
+import { visible, type Visible } from './visible.ts';
+
+const ROLES = ['input', 'parameter', 'buffer', 'constant', 'activation', 'gradient', 'state'];
+const FIRST_BOXES = 70; // a picture opens by itself as far as this many boxes
+const MOST_REFS = 40;
+const CONSTANT = ROLES.indexOf('constant');
+
+interface Entry {
+  info: CaptureInfo;
+  capture: Capture;
+}
+
+/** One stage of one capture as it is looked at. */
+interface View {
+  capture: Capture;
+  stage: number;
+  graph: Graph;
+  types: Types;
+  outputs: Csr; // values by operator
+  readers: Csr; // uses by value
+  options: ViewOptions;
+  tree: Tree;
+  open: Uint8Array;
+  unfolded: Uint8Array;
+  cache: LayoutCache;
+  visible: Visible;
+  sources: Sources;
+  metrics: Metrics;
+}
+
+export class Engine {
+  private entries: Entry[] = [];
+  private views = new Map<string, View>();
+  private view!: View;
+  /** How many operators, in words of the page's language. */
+  counts: (n: number) => string = (n) => `${n.toLocaleString('en')} op${n === 1 ? '' : 's'}`;
+
+  // -- captures -----------------------------------------------------------------------------------
+
+  async load(bytes: Uint8Array, name: string): Promise<CaptureInfo> {
+    const capture = await Capture.open(bytes);
+    const { manifest } = capture;
+    const stages = [];
+    for (const stage of manifest.stages) {
+      const graph = await capture.graph(stage.graph);
+      const phases = PHASES.map(() => 0);
+      for (let i = 0; i < graph.nodes; i++) phases[graph.phase[i]!]!++;
+      let edges = 0;
+      for (const value of graph.useValue) if (value >= 0) edges++;
+      stages.push({
+        name: stage.name,
+        nodes: graph.nodes,
+        values: graph.values,
+        edges,
+        after: stage.after,
+        phases,
+        kernels: graph.groups.get('kernel')?.name.length ?? 0,
+        links: Object.fromEntries([...graph.links].map(([kind, links]) => [kind, links.source.length])),
+        warnings: stage.warnings,
+      });
+    }
+    const sources = Array.from({ length: capture.sources.path.length }, (_, i) => capture.sources.path.at(i));
+    const info: CaptureInfo = {
+      id: this.entries.length,
+      name,
+      framework: manifest.origin.framework,
+      version: manifest.origin.version,
+      how: manifest.origin.how,
+      warnings: manifest.warnings,
+      stages,
+      sources,
+      metrics: Metrics.names(capture),
+    };
+    this.entries.push({ info, capture });
+    return info;
+  }
+
+  async stage(id: number, stage: number, options: ViewOptions): Promise<Picture> {
+    const key = `${id}/${stage}`;
+    let view = this.views.get(key);
+    if (!view) {
+      const { capture } = this.entries[id]!;
+      const graph = await capture.graph(capture.manifest.stages[stage]!.graph);
+      const types = new Types(capture.pools);
+      view = { capture, stage, graph, types, options } as View;
+      view.outputs = csr(graph.producer, graph.nodes);
+      view.readers = csr(graph.useValue, graph.values);
+      view.sources = new Sources(capture, graph);
+      view.metrics = new Metrics(capture, stage, graph, types, view.outputs);
+      this.retree(view, options);
+      this.openAtFirst(view);
+      this.views.set(key, view);
+    } else if (JSON.stringify(view.options) !== JSON.stringify(options)) {
+      this.retree(view, options);
+    }
+    this.view = view;
+    return this.picture();
+  }
+
+  options(options: ViewOptions): Picture {
+    this.retree(this.view, options);
+    return this.picture();
+  }
+
+  /** Build the tree anew, and open in it what was open before (by scope and phase). */
+  private retree(view: View, options: ViewOptions): void {
+    const before = view.tree as Tree | undefined;
+    const wasOpen = new Set<string>();
+    if (before) for (let g = 1; g < before.groups; g++) if (view.open[g]) wasOpen.add(`${before.scope[g]}/${before.isPhase[g] ? before.phase[g] : ''}`);
+    view.options = options;
+    const inlined = options.constants ? new Uint8Array(view.graph.nodes) : constants(view.graph, view.outputs);
+    view.tree = buildTree(view.graph, view.capture.pools, { split: options.split, hidden: new Set(options.hidden), inlined });
+    view.open = new Uint8Array(view.tree.groups);
+    view.unfolded = new Uint8Array(view.tree.groups);
+    view.cache = new LayoutCache();
+    view.open[0] = 1;
+    for (let g = 1; g < view.tree.groups; g++) {
+      const key = `${view.tree.scope[g]}/${view.tree.isPhase[g] ? view.tree.phase[g] : ''}`;
+      if (wasOpen.has(key) || (before && view.tree.isPhase[g] && !before.isPhase.includes(1))) view.open[g] = 1;
+    }
+  }
+
+  /** Open the largest groups first, as long as the picture stays readable. */
+  private openAtFirst(view: View): void {
+    const { tree } = view;
+    let boxes = row(tree.childGroups, 0).length + row(tree.childNodes, 0).length;
+    const waiting = [...row(tree.childGroups, 0)];
+    for (;;) {
+      let best = -1;
+      for (const [i, g] of waiting.entries()) {
+        const grows = row(tree.childGroups, g).length + row(tree.childNodes, g).length - 1;
+        // What only builds the modules stays closed, and so do modules without modules inside.
+        if (tree.phase[g] === 0 && grows > 3) continue;
+        if (row(tree.childGroups, g).length === 0 && !tree.isPhase[g]) continue;
+        if (grows > 0 && boxes + grows > FIRST_BOXES) continue;
+        if (best < 0 || tree.size[g]! > tree.size[waiting[best]!]!) best = i;
+      }
+      if (best < 0) return;
+      const g = waiting.splice(best, 1)[0]!;
+      view.open[g] = 1;
+      boxes += row(tree.childGroups, g).length + row(tree.childNodes, g).length - 1;
+      waiting.push(...row(tree.childGroups, g));
+    }
+  }
+
+  // -- pictures -----------------------------------------------------------------------------------
+
+  private picture(): Picture {
+    const view = this.view;
+    const { graph, tree, types } = view;
+    const inputs = graph.inputs.filter((value) => graph.role[value] === 0);
+    view.visible = visible(graph, tree, {
+      open: view.open,
+      unfolded: view.unfolded,
+      inputs,
+      weight: (value) => types.bytes(graph.type[value]!),
+    });
+    const scene = buildScene({
+      graph,
+      pools: view.capture.pools,
+      tree,
+      types,
+      visible: view.visible,
+      direction: view.options.direction,
+      cache: view.cache,
+      outputs: view.outputs,
+      counts: this.counts,
+    });
+    const open: number[] = [];
+    for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
+    return { scene, index: buildIndex(scene), open };
+  }
+
+  open(items: number[], open: boolean): Picture {
+    const { tree } = this.view;
+    for (const item of items) {
+      const g = item - tree.nodes;
+      if (g <= 0 || g >= tree.groups) continue;
+      this.view.open[g] = open ? 1 : 0;
+    }
+    return this.picture();
+  }
+
+  unfold(item: number): Picture {
+    const { tree } = this.view;
+    const parent = tree.parent[item - tree.nodes]!;
+    this.view.unfolded[parent] = this.view.unfolded[parent] ? 0 : 1;
+    return this.picture();
+  }
+
+  openAll(): Picture {
+    this.view.open.fill(1);
+    this.view.unfolded.fill(1);
+    return this.picture();
+  }
+
+  openDepth(depth: number): Picture {
+    const { tree } = this.view;
+    const level = new Int32Array(tree.groups);
+    for (let g = 1; g < tree.groups; g++) {
+      level[g] = level[tree.parent[g]!]! + (tree.isPhase[g] ? 0 : 1);
+      this.view.open[g] = level[g]! < depth || tree.isPhase[g] ? 1 : 0;
+    }
+    this.view.unfolded.fill(0);
+    return this.picture();
+  }
+
+  /** Open what is around these items, so that they can be seen. */
+  reveal(items: number[]): Picture {
+    const { tree } = this.view;
+    for (const item of items) {
+      let g = item < tree.nodes ? tree.nodeGroup[item]! : (tree.parent[item - tree.nodes] ?? -1);
+      let child = item < tree.nodes ? -1 : item - tree.nodes;
+      for (; g >= 0; child = g, g = tree.parent[g]!) {
+        this.view.open[g] = 1;
+        if (child > 0) this.view.unfolded[g] = 1;
+      }
+    }
+    return this.picture();
+  }
+
+  restore(paths: string[]): Picture {
+    const { tree } = this.view;
+    this.view.open.fill(0);
+    this.view.open[0] = 1;
+    for (const item of this.items(paths)) if (item >= tree.nodes) this.view.open[item - tree.nodes] = 1;
+    return this.picture();
+  }
+
+  /** The boxes of the picture that show these items. */
+  boxes(items: number[]): number[] {
+    const { tree, visible: v } = this.view;
+    const found = new Set<number>();
+    for (const item of items) {
+      let box = -1;
+      if (item < tree.nodes) box = v.nodeBox[item]!;
+      else if (item < tree.nodes + tree.groups) box = v.groupBox[item - tree.nodes]!;
+      else box = v.item.indexOf(item);
+      if (box >= 0) found.add(box);
+    }
+    return [...found];
+  }
+
+  // -- names that survive a new session (the URL) ---------------------------------------------------
+
+  paths(items: number[]): string[] {
+    return items.map((item) => this.pathOf(item));
+  }
+
+  private pathOf(item: number): string {
+    const { tree, capture } = this.view;
+    if (item < tree.nodes) return `#${item}`;
+    const g = item - tree.nodes;
+    if (g >= tree.groups) return `%${item - tree.nodes - tree.groups}`;
+    const phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!] : '';
+    return `${phase}:${scopePath(capture.pools, tree.scope[g]!)}`;
+  }
+
+  items(paths: string[]): number[] {
+    const { tree, capture, graph } = this.view;
+    const groups = new Map<string, number>();
+    const bare = new Map<string, number>(); // a scope without its phase: the first phase that has it
+    for (let g = tree.groups - 1; g > 0; g--) {
+      groups.set(this.pathOf(tree.nodes + g), tree.nodes + g);
+      bare.set(tree.isPhase[g] ? PHASES[tree.phase[g]!]! : scopePath(capture.pools, tree.scope[g]!), tree.nodes + g);
+    }
+    return paths.flatMap((path) => {
+      if (/^#\d+$/.test(path)) return Number(path.slice(1)) < graph.nodes ? [Number(path.slice(1))] : [];
+      const found = groups.get(path) ?? bare.get(path);
+      return found === undefined ? [] : [found];
+    });
+  }
+
+  // -- questions ----------------------------------------------------------------------------------
+
+  private ref(item: number): Ref {
+    const { tree, graph, capture } = this.view;
+    if (item < tree.nodes) return { item, label: capture.pools.strings.at(graph.op[item]!) };
+    return { item, label: groupTitle(tree, capture.pools, item - tree.nodes) };
+  }
+
+  private around(item: number): Ref[] {
+    const { tree } = this.view;
+    const path: Ref[] = [];
+    let g = item < tree.nodes ? tree.nodeGroup[item]! : (tree.parent[item - tree.nodes] ?? -1);
+    for (; g > 0; g = tree.parent[g]!) path.push(this.ref(tree.nodes + g));
+    return path.reverse();
+  }
+
+  details(item: number): Details {
+    const view = this.view;
+    const { tree, graph, capture, types } = view;
+    const { pools } = capture;
+    const details: Details = {
+      item, kind: 'op', title: '', op: '', cls: '', path: this.around(item), phase: '', name: '', attrs: [], inputs: [],
+      outputs: [], backward: [], forward: [], kernels: [], frames: [], bodies: [], size: 1, phases: [], ops: [], measured: [],
+    };
+    if (item >= tree.nodes + tree.groups) {
+      const value = item - tree.nodes - tree.groups;
+      details.kind = 'input';
+      details.title = pools.strings.at(graph.valueName[value]!) || `input ${value}`;
+      details.outputs = [this.outputDetails(value)];
+      return details;
+    }
+    if (item >= tree.nodes) {
+      const g = item - tree.nodes;
+      details.kind = 'group';
+      details.title = groupTitle(tree, pools, g);
+      details.cls = groupClass(tree, pools, g);
+      details.phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!]! : '';
+      details.size = tree.size[g]!;
+      details.phases = PHASES.map(() => 0);
+      const ops = new Map<string, number>();
+      for (const node of this.inside(item)) {
+        details.phases[graph.phase[node]!]!++;
+        const op = pools.strings.at(graph.op[node]!);
+        ops.set(op, (ops.get(op) ?? 0) + 1);
+      }
+      details.ops = [...ops].sort((a, b) => b[1] - a[1]).slice(0, 12);
+      details.measured = view.metrics.describeGroup(this.inside(item));
+      // The same module in the other phases.
+      for (let other = 1; other < tree.groups; other++) {
+        if (other !== g && tree.scope[other] === tree.scope[g] && tree.scope[g]! > 0) {
+          const target = tree.phase[other] === PHASES.indexOf('backward') ? details.backward : details.forward;
+          target.push({ item: tree.nodes + other, label: `${PHASES[tree.phase[other]!] ?? ''} ${groupTitle(tree, pools, other)}` });
+        }
+      }
+      return details;
+    }
+    details.op = pools.strings.at(graph.op[item]!);
+    details.title = details.op;
+    details.name = pools.strings.at(graph.name[item]!);
+    details.phase = PHASES[graph.phase[item]!]!;
+    const scope = graph.scope[item]!;
+    details.cls = scope ? pools.scopes.cls.at(scope) : '';
+    const attrs = JSON.parse(pools.attrs.at(graph.attrs[item]!)) as Record<string, unknown>;
+    details.attrs = Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]);
+    for (let use = graph.useStart[item]!; use < graph.useStart[item + 1]!; use++) {
+      const value = graph.useValue[use]!;
+      const producer = value < 0 ? -1 : graph.producer[value]!;
+      details.inputs.push({
+        arg: pools.strings.at(graph.useArg[use]!),
+        value: value < 0 ? 'null' : pools.strings.at(graph.valueName[value]!),
+        type: value < 0 ? '' : types.text(graph.type[value]!),
+        bytes: value < 0 ? -1 : types.bytes(graph.type[value]!),
+        role: value < 0 ? '' : ROLES[graph.role[value]!]!,
+        from: producer < 0 ? null : this.ref(producer),
+      });
+    }
+    for (const value of row(view.outputs, item)) details.outputs.push(this.outputDetails(value));
+    const grads = graph.links.get('grad');
+    if (grads) {
+      for (let i = 0; i < grads.source.length; i++) {
+        if (grads.source[i] === item) details.backward.push(this.ref(grads.target[i]!));
+        if (grads.target[i] === item) details.forward.push(this.ref(grads.source[i]!));
+      }
+    }
+    const kernels = graph.groups.get('kernel');
+    if (kernels) {
+      for (let k = 0; k < kernels.name.length; k++) {
+        const members = kernels.member.subarray(kernels.start[k]!, kernels.start[k + 1]!);
+        if (members.includes(item)) details.kernels.push({ index: k, name: pools.strings.at(kernels.name[k]!), ops: members.length });
+      }
+    }
+    details.frames = view.sources.frames(item);
+    details.bodies = graph.bodies.filter((body) => body.node === item).map((body) => ({ label: body.label, nodes: body.graph }));
+    details.measured = view.metrics.describe(item);
+    return details;
+  }
+
+  private outputDetails(value: number): Details['outputs'][number] {
+    const { graph, capture, types, readers } = this.view;
+    const users = [...new Set([...row(readers, value)].map((use) => graph.useNode[use]!))];
+    return {
+      value: capture.pools.strings.at(graph.valueName[value]!),
+      type: types.text(graph.type[value]!),
+      bytes: types.bytes(graph.type[value]!),
+      role: ROLES[graph.role[value]!]!,
+      to: users.slice(0, MOST_REFS).map((node) => this.ref(node)),
+      more: Math.max(0, users.length - MOST_REFS),
+    };
+  }
+
+  /** The operators of an item. */
+  inside(item: number): number[] {
+    const { tree } = this.view;
+    if (item < tree.nodes) return [item];
+    if (item >= tree.nodes + tree.groups) return [];
+    const nodes: number[] = [];
+    const todo = [item - tree.nodes];
+    while (todo.length) {
+      const g = todo.pop()!;
+      for (const node of row(tree.childNodes, g)) nodes.push(node);
+      for (const child of row(tree.childGroups, g)) todo.push(child);
+    }
+    return nodes.sort((a, b) => a - b);
+  }
+
+  children(item: number): TreeRow[] {
+    const { tree, graph, capture } = this.view;
+    const g = item < 0 ? 0 : item - tree.nodes;
+    const groups = [...row(tree.childGroups, g)].map((child) => ({
+      item: tree.nodes + child,
+      title: groupTitle(tree, capture.pools, child),
+      cls: groupClass(tree, capture.pools, child),
+      size: tree.size[child]!,
+      phase: tree.phase[child]! >= 0 ? tree.phase[child]! : graph.phase[tree.first[child]!]!,
+      children: row(tree.childGroups, child).length + row(tree.childNodes, child).length,
+      isGroup: true,
+      order: tree.first[child]!,
+    }));
+    const nodes = [...row(tree.childNodes, g).subarray(0, 2000)].map((node) => ({
+      item: node,
+      title: capture.pools.strings.at(graph.op[node]!),
+      cls: '',
+      size: 1,
+      phase: graph.phase[node]!,
+      children: 0,
+      isGroup: false,
+      order: node,
+    }));
+    return [...groups, ...nodes].sort((a, b) => a.order - b.order);
+  }
+
+  kernels(): KernelRow[] {
+    const { graph, capture, metrics } = this.view;
+    const kernels = graph.groups.get('kernel');
+    if (!kernels) return [];
+    const runs = new Map<string, number>();
+    const keys = Array.from(kernels.name, (name, k) => `${kernels.attrs[k]}/${kernels.attrs[k] ? '' : name}`);
+    for (const key of keys) runs.set(key, (runs.get(key) ?? 0) + 1);
+    return Array.from(kernels.name, (name, index) => ({
+      index,
+      name: capture.pools.strings.at(name),
+      ops: kernels.start[index + 1]! - kernels.start[index]!,
+      runs: runs.get(keys[index]!)!,
+      code: kernels.code[index]! > 0,
+      time: metrics.kernelTime(index),
+    }));
+  }
+
+  kernel(index: number): ReturnType<Calls['kernel']> {
+    const { graph, capture } = this.view;
+    const kernels = graph.groups.get('kernel')!;
+    const attrs = JSON.parse(capture.pools.attrs.at(kernels.attrs[index]!)) as Record<string, unknown>;
+    return {
+      nodes: [...kernels.member.subarray(kernels.start[index]!, kernels.start[index + 1]!)],
+      code: capture.pools.strings.at(kernels.code[index]!),
+      name: capture.pools.strings.at(kernels.name[index]!),
+      attrs: Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]),
+    };
+  }
+
+  find(query: string): { nodes: number[]; error: string } {
+    try {
+      return { nodes: [...find(this.view.graph, this.view.capture.pools, query)], error: '' };
+    } catch (error) {
+      return { nodes: [], error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  labels(items: number[]): { item: number; label: string; where: string }[] {
+    const { tree, graph, capture } = this.view;
+    return items.map((item) => ({
+      item,
+      label: this.ref(item).label,
+      where: item < tree.nodes ? scopePath(capture.pools, graph.scope[item]!) : '',
+    }));
+  }
+
+  // -- the table ----------------------------------------------------------------------------------
+
+  private cells(node: number): (string | number | null)[] {
+    const { graph, capture, types, outputs, metrics } = this.view;
+    const out = row(outputs, node)[0];
+    return [
+      node,
+      capture.pools.strings.at(graph.op[node]!),
+      PHASES[graph.phase[node]!]!,
+      scopePath(capture.pools, graph.scope[node]!),
+      out === undefined ? '' : capture.pools.strings.at(graph.valueName[out]!),
+      out === undefined ? '' : types.text(graph.type[out]!),
+      ...metrics.columns.map((name) => metrics.value(name, node)),
+    ];
+  }
+
+  table(sort: number, down: boolean, filter: number[] | null, first: number, count: number): { total: number; rows: TableRow[] } {
+    const { graph, metrics } = this.view;
+    const order = filter ? filter.slice() : Array.from({ length: graph.nodes }, (_, i) => i);
+    if (sort > 0) {
+      const metric = metrics.columns[sort - 6];
+      const key: (node: number) => string | number = metric
+        ? (node) => metrics.value(metric, node) ?? -1
+        : (node) => this.cells(node)[sort] ?? '';
+      const keys = new Map(order.map((node) => [node, key(node)]));
+      order.sort((a, b) => compare(keys.get(a)!, keys.get(b)!) || a - b);
+    }
+    if (down) order.reverse();
+    return { total: order.length, rows: order.slice(first, first + count).map((item) => ({ item, cells: this.cells(item) })) };
+  }
+
+  csv(filter: number[] | null): string {
+    const { graph, metrics } = this.view;
+    const order = filter ?? Array.from({ length: graph.nodes }, (_, i) => i);
+    const quoted = (cell: string | number | null) => {
+      const text = cell === null ? '' : String(cell);
+      return /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+    };
+    const head = ['node', 'op', 'phase', 'module', 'name', 'type', ...metrics.columns];
+    return [head, ...order.map((node) => this.cells(node))].map((cells) => cells.map(quoted).join(',')).join('\n');
+  }
+
+  // -- source -------------------------------------------------------------------------------------
+
+  source(file: string): string | null {
+    return this.view.sources.text(file);
+  }
+
+  lineNodes(file: string, line: number): number[] {
+    return this.view.sources.nodesAt(file, line);
+  }
+
+  lines(file: string): [number, number][] {
+    return this.view.sources.lines(file);
+  }
+
+  files(): { file: string; lines: number }[] {
+    return this.view.sources.files();
+  }
+
+  // -- paths --------------------------------------------------------------------------------------
+
+  /** Everything that an item depends on (up), or that depends on it (down). */
+  trace(item: number, way: 'up' | 'down'): number[] {
+    const { graph, outputs, readers } = this.view;
+    const seen = new Uint8Array(graph.nodes);
+    const todo = this.inside(item);
+    for (const node of todo) seen[node] = 1;
+    const next = (node: number) => {
+      if (!seen[node]) {
+        seen[node] = 1;
+        todo.push(node);
+      }
+    };
+    while (todo.length) {
+      const node = todo.pop()!;
+      if (way === 'up') {
+        for (let use = graph.useStart[node]!; use < graph.useStart[node + 1]!; use++) {
+          const value = graph.useValue[use]!;
+          if (value >= 0 && graph.producer[value]! >= 0) next(graph.producer[value]!);
+        }
+      } else {
+        for (const value of row(outputs, node)) for (const use of row(readers, value)) next(graph.useNode[use]!);
+      }
+    }
+    const found: number[] = [];
+    for (let i = 0; i < seen.length; i++) if (seen[i]) found.push(i);
+    return found;
+  }
+
+  /** The operators on data paths from one item to the other, whichever comes first. */
+  between(a: number, b: number): number[] {
+    const there = intersect(this.trace(a, 'down'), this.trace(b, 'up'));
+    return there.length ? there : intersect(this.trace(b, 'down'), this.trace(a, 'up'));
+  }
+
+  // -- colours ------------------------------------------------------------------------------------
+
+  metric(name: string): { values: (number | null)[]; min: number; max: number; unit: string } {
+    const { visible: v, metrics } = this.view;
+    const values = Array.from(v.item, (item, box) => {
+      if (v.open[box]) return null;
+      return metrics.rollUp(name, this.inside(item), v.repeat[box]!);
+    });
+    const known = values.filter((x): x is number => x !== null);
+    let min = Infinity;
+    let max = -Infinity;
+    for (const value of known) {
+      if (value < min) min = value;
+      if (value > max) max = value;
+    }
+    return { values, min, max, unit: metrics.unit(name) };
+  }
+
+  kernelOf(): number[] {
+    const { visible: v, metrics, tree } = this.view;
+    return Array.from(v.item, (item) => (item < tree.nodes ? metrics.firstKernel(item) : -1));
+  }
+}
+
+function intersect(a: number[], b: number[]): number[] {
+  const set = new Set(b);
+  return a.filter((x) => set.has(x));
+}
+
+function compare(a: string | number, b: string | number): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  return String(a).localeCompare(String(b), 'en', { numeric: true });
+}
+
+/** Operators that only make a constant: drawn inside the operator that reads it. */
+function constants(graph: Graph, outputs: Csr): Uint8Array {
+  const inlined = new Uint8Array(graph.nodes);
+  for (let node = 0; node < graph.nodes; node++) {
+    if (graph.useStart[node] !== graph.useStart[node + 1]) continue;
+    const made = row(outputs, node);
+    if (made.length && made.every((value) => graph.role[value] === CONSTANT)) inlined[node] = 1;
+  }
+  return inlined;
+}

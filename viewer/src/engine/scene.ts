@@ -1,0 +1,173 @@
+// From what is visible to what is drawn: sizes by text, places by layout.
+
+import type { Graph, Pools } from '../wire/capture.ts';
+import { layoutNested, type LayoutCache } from '../layout/nested.ts';
+import { BoxKind, type Scene } from '../scene.ts';
+import { textWidth } from '../text/widths.ts';
+import { groupClass, groupTitle, type Tree } from './tree.ts';
+import type { Types } from './types.ts';
+import type { Visible } from './visible.ts';
+
+export const TITLE_SIZE = 13;
+export const DETAIL_SIZE = 11;
+const SIDES = 26; // left strip and right padding
+const NARROWEST = 56;
+const WIDEST = 300;
+const TWO_LINES = 42;
+const ONE_LINE = 28;
+const HEADER = 30;
+const PADDING = 14;
+
+/** Longer chains fold into columns. A chain of n boxes is about as wide as high when it is folded at this height. */
+function tallest(boxes: number): number {
+  return Math.max(6000, 130 * Math.sqrt(boxes));
+}
+
+/** Text by number, each once. */
+class Names {
+  readonly texts: string[] = [''];
+  private ids = new Map<string, number>([['', 0]]);
+
+  id(text: string): number {
+    let id = this.ids.get(text);
+    if (id === undefined) {
+      id = this.texts.length;
+      this.texts.push(text);
+      this.ids.set(text, id);
+    }
+    return id;
+  }
+}
+
+export interface SceneInput {
+  graph: Graph;
+  pools: Pools;
+  tree: Tree;
+  types: Types;
+  visible: Visible;
+  direction: 'down' | 'right';
+  cache: LayoutCache;
+  outputs: { start: Int32Array; item: Int32Array }; // values by producing operator
+  counts: (n: number) => string; // "83 ops" in the language of the page
+}
+
+export function buildScene(input: SceneInput): Scene {
+  const { graph, pools, tree, types, visible: v } = input;
+  const names = new Names();
+  const n = v.count;
+  const width = new Float32Array(n);
+  const height = new Float32Array(n);
+  const kind = new Uint8Array(n);
+  const phase = new Uint8Array(n);
+  const depth = new Uint8Array(n);
+  const title = new Int32Array(n);
+  const detail = new Int32Array(n);
+  const size = new Int32Array(n).fill(1);
+  for (let box = 0; box < n; box++) {
+    const item = v.item[box]!;
+    const around = v.parent[box]!;
+    depth[box] = around < 0 ? 0 : Math.min(depth[around]! + 1, 255);
+    let first: string;
+    let second = '';
+    if (item < tree.nodes) {
+      kind[box] = BoxKind.Op;
+      phase[box] = graph.phase[item]!;
+      first = shortOp(pools.strings.at(graph.op[item]!));
+      const out = input.outputs.item[input.outputs.start[item]!];
+      second = input.outputs.start[item + 1]! > input.outputs.start[item]! ? types.text(graph.type[out!]!) : '';
+    } else if (item < tree.nodes + tree.groups) {
+      const group = item - tree.nodes;
+      kind[box] = v.open[box] ? BoxKind.Open : v.repeat[box]! > 1 ? BoxKind.Folded : BoxKind.Closed;
+      phase[box] = tree.phase[group]! >= 0 ? tree.phase[group]! : graph.phase[tree.first[group]!]!;
+      size[box] = tree.size[group]!;
+      first = groupTitle(tree, pools, group);
+      if (v.last[box]! >= 0) first += ` … ${groupTitle(tree, pools, v.last[box]! - tree.nodes)}`;
+      const cls = groupClass(tree, pools, group);
+      const count = input.counts(tree.size[group]!);
+      second = v.open[box] ? cls : cls ? `${cls} · ${count}` : count;
+    } else {
+      kind[box] = BoxKind.Input;
+      phase[box] = 5;
+      const value = item - tree.nodes - tree.groups;
+      first = pools.strings.at(graph.valueName[value]!) || 'input';
+      second = types.text(graph.type[value]!);
+    }
+    title[box] = names.id(first);
+    detail[box] = names.id(second);
+    const badge = v.repeat[box]! > 1 ? textWidth(`×${v.repeat[box]!}`, TITLE_SIZE, true) + 16 : 0;
+    const widest = Math.max(textWidth(first, TITLE_SIZE, true) + badge, textWidth(second, DETAIL_SIZE));
+    width[box] = Math.min(WIDEST, Math.max(NARROWEST, widest + SIDES));
+    height[box] = second ? TWO_LINES : ONE_LINE;
+  }
+
+  const edges = v.source.length;
+  const bytes = new Float64Array(edges);
+  const label = new Int32Array(edges);
+  const weight = new Float32Array(edges);
+  for (let e = 0; e < edges; e++) {
+    const value = v.value[e]!;
+    bytes[e] = types.bytes(graph.type[value]!);
+    const text = types.text(graph.type[value]!);
+    label[e] = names.id(v.uses[e]! > 1 ? (text ? `${v.uses[e]} × ${text}` : `${v.uses[e]}`) : text);
+    weight[e] = graph.producer[value]! < 0 ? 0.2 : 1;
+  }
+  const laid = layoutNested(
+    {
+      n,
+      parent: v.parent,
+      open: v.open,
+      width,
+      height,
+      header: HEADER,
+      padding: PADDING,
+      source: v.source,
+      target: v.target,
+      weight,
+      order: v.order,
+      key: (box: number) => `${v.item[box]}`,
+    },
+    { direction: input.direction, gapX: 24, gapY: 34, maxHeight: tallest(n), quality: n < 3000 ? 'good' : 'fast' },
+    input.cache,
+  );
+  return {
+    width: laid.totalWidth,
+    height: laid.totalHeight,
+    direction: input.direction,
+    texts: names.texts,
+    boxes: {
+      count: n,
+      // Copies: what a scene holds is moved to the page, and the engine goes on with its own.
+      item: v.item.slice(),
+      parent: v.parent.slice(),
+      x: laid.x,
+      y: laid.y,
+      width: laid.width,
+      height: laid.height,
+      kind,
+      phase,
+      depth,
+      title,
+      detail,
+      size,
+      repeat: v.repeat.slice(),
+    },
+    edges: {
+      count: edges,
+      source: v.source.slice(),
+      target: v.target.slice(),
+      start: laid.pointStart,
+      points: laid.points,
+      kind: laid.edgeKind,
+      uses: v.uses.slice(),
+      bytes,
+      label,
+    },
+  };
+}
+
+/** `torch.ops.aten.add.Tensor` reads as `add`; the full name stands in the panel. */
+export function shortOp(op: string): string {
+  const known = /^(?:torch\.ops\.)?(?:aten|prims|prim)(?:\.|::)(\w+)/.exec(op);
+  if (known) return known[1]!;
+  return op.replace(/^(?:binary|unary)\./, '');
+}

@@ -1,0 +1,138 @@
+// The view tree: operators under modules, and (in a training graph) modules under phases.
+//
+// Items are numbered: operators 0 … nodes-1, then groups. Group 0 is the root. A group stands for the operators of one
+// phase in one scope, because forward and backward of a module in one box would make every graph of boxes a cycle.
+
+import type { Graph, Pools } from '../wire/capture.ts';
+import { PHASES } from '../scene.ts';
+import { csr, type Csr } from './csr.ts';
+
+export interface Tree {
+  nodes: number; // operators
+  groups: number;
+  parent: Int32Array; // of a group: a group, or -1
+  scope: Int32Array;
+  phase: Int8Array; // of a group: its phase, or -1 where it holds several
+  isPhase: Uint8Array; // the group is a phase itself, not a module
+  size: Int32Array; // operators inside
+  first: Int32Array; // the first operator inside, by execution
+  nodeGroup: Int32Array; // the group around each operator; -1: hidden
+  childGroups: Csr; // by first operator
+  childNodes: Csr;
+}
+
+export interface TreeOptions {
+  split: boolean; // phases apart
+  hidden: ReadonlySet<number>; // phases that are not shown
+  inlined: Uint8Array; // operators that are drawn inside their user (constants)
+}
+
+export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tree {
+  const { nodes, scope, phase } = graph;
+  const scopes = pools.scopes.parent.length;
+  const shownPhases = new Set<number>();
+  for (let i = 0; i < nodes; i++) if (!options.hidden.has(phase[i]!)) shownPhases.add(phase[i]!);
+  const split = options.split && shownPhases.size > 1;
+
+  // Groups by (phase, scope), made from the outside in.
+  const byKey = new Map<number, number>();
+  const parent: number[] = [-1];
+  const groupScope: number[] = [0];
+  const groupPhase: number[] = [split ? -1 : shownPhases.size === 1 ? [...shownPhases][0]! : -1];
+  const isPhase: number[] = [0];
+  const groupOf = (p: number, s: number): number => {
+    if (!split && s === 0) return 0;
+    const key = split ? p * scopes + s : s;
+    let group = byKey.get(key);
+    if (group === undefined) {
+      const around = s === 0 ? 0 : groupOf(p, pools.scopes.parent[s]!);
+      group = parent.length;
+      byKey.set(key, group);
+      parent.push(around);
+      groupScope.push(s);
+      groupPhase.push(split ? p : -1);
+      isPhase.push(s === 0 ? 1 : 0);
+    }
+    return group;
+  };
+  const nodeGroup = new Int32Array(nodes).fill(-1);
+  let lastKey = -1;
+  let lastGroup = 0;
+  for (let i = 0; i < nodes; i++) {
+    if (options.hidden.has(phase[i]!) || options.inlined[i]) continue;
+    const key = split ? phase[i]! * scopes + scope[i]! : scope[i]!;
+    if (key !== lastKey) {
+      lastKey = key;
+      lastGroup = groupOf(phase[i]!, scope[i]!);
+    }
+    nodeGroup[i] = lastGroup;
+  }
+
+  const groups = parent.length;
+  const tree: Tree = {
+    nodes,
+    groups,
+    parent: Int32Array.from(parent),
+    scope: Int32Array.from(groupScope),
+    phase: Int8Array.from(groupPhase),
+    isPhase: Uint8Array.from(isPhase),
+    size: new Int32Array(groups),
+    first: new Int32Array(groups).fill(nodes),
+    nodeGroup,
+    childGroups: { start: new Int32Array(groups + 1), item: new Int32Array(0) },
+    childNodes: csr(nodeGroup, groups),
+  };
+  for (let i = 0; i < nodes; i++) {
+    const g = nodeGroup[i]!;
+    if (g < 0) continue;
+    tree.size[g]!++;
+    if (i < tree.first[g]!) tree.first[g] = i;
+    if (!split && g > 0) tree.phase[g] = tree.phase[g]! < 0 && tree.size[g] === 1 ? phase[i]! : tree.phase[g]!;
+  }
+  for (let g = groups - 1; g > 0; g--) {
+    // groupOf makes parents before their children
+    const p = tree.parent[g]!;
+    tree.size[p]! += tree.size[g]!;
+    if (tree.first[g]! < tree.first[p]!) tree.first[p] = tree.first[g]!;
+  }
+  const order = Int32Array.from({ length: groups - 1 }, (_, i) => i + 1).sort((a, b) => groupOrder(tree, a) - groupOrder(tree, b) || a - b);
+  tree.childGroups = csr(
+    order.map((g) => tree.parent[g]!),
+    groups,
+    order,
+  );
+  return tree;
+}
+
+// init, forward, backward, recompute, optimizer, other (which is mostly input data); all before any operator.
+const PHASE_ORDER = [-60, -40, -20, -30, -10, -50];
+
+/** Modules by their first operator; phases in the order of a training step, because some of an optimizer's arithmetic
+ * runs long before the gradients that it waits for. */
+export function groupOrder(tree: Tree, group: number): number {
+  return tree.isPhase[group] ? PHASE_ORDER[tree.phase[group]!]! : tree.first[group]!;
+}
+
+/** The name of a group, as the page shows it. */
+export function groupTitle(tree: Tree, pools: Pools, group: number): string {
+  if (group === 0) return 'graph';
+  if (tree.isPhase[group]) return PHASES[tree.phase[group]!] ?? '?';
+  const s = tree.scope[group]!;
+  const name = pools.scopes.name.at(s) || `(${pools.scopes.cls.at(s)})`;
+  const call = pools.scopes.call[s]!;
+  return call ? `${name}#${call + 1}` : name;
+}
+
+export function groupClass(tree: Tree, pools: Pools, group: number): string {
+  return group === 0 || tree.isPhase[group] ? '' : pools.scopes.cls.at(tree.scope[group]!);
+}
+
+/** The path of a scope, as opscope writes it everywhere. */
+export function scopePath(pools: Pools, scope: number): string {
+  const parts: string[] = [];
+  for (let s = scope; s > 0; s = pools.scopes.parent[s]!) {
+    const name = pools.scopes.name.at(s) || `(${pools.scopes.cls.at(s)})`;
+    parts.push(pools.scopes.call[s] ? `${name}#${pools.scopes.call[s]! + 1}` : name);
+  }
+  return parts.reverse().join('/');
+}

@@ -1,0 +1,41 @@
+// The engine behind a message port: a call comes in, its answer goes back, buffers are moved and not copied.
+
+import { Engine } from './engine.ts';
+import type { Calls } from './messages.ts';
+
+export interface Request {
+  id: number;
+  call: keyof Calls;
+  args: unknown[];
+}
+
+export interface Answer {
+  id: number;
+  result?: unknown;
+  error?: string;
+}
+
+const MOVED = new Set<keyof Calls>(['stage', 'options', 'open', 'unfold', 'openAll', 'openDepth', 'reveal', 'restore']);
+
+export function serve(port: { postMessage(message: Answer, move: Transferable[]): void; onmessage: ((event: MessageEvent<Request>) => void) | null }): void {
+  const engine = new Engine() as unknown as Record<string, (...args: unknown[]) => unknown>;
+  // One after the other: a picture is made from what the calls before it opened.
+  let last: Promise<unknown> = Promise.resolve();
+  port.onmessage = ({ data: { id, call, args } }) => {
+    last = last.then(async () => {
+      try {
+        const result = await engine[call]!(...args);
+        port.postMessage({ id, result }, MOVED.has(call) ? buffers(result) : []);
+      } catch (error) {
+        port.postMessage({ id, error: error instanceof Error ? error.message : String(error) }, []);
+      }
+    });
+  };
+}
+
+/** All buffers in an answer, each once. */
+function buffers(value: unknown, found = new Set<ArrayBuffer>()): ArrayBuffer[] {
+  if (ArrayBuffer.isView(value)) found.add(value.buffer as ArrayBuffer);
+  else if (value && typeof value === 'object' && !Array.isArray(value)) for (const inner of Object.values(value)) buffers(inner, found);
+  return [...found];
+}

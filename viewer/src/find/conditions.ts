@@ -1,0 +1,204 @@
+// Which nodes a search term holds for.
+//
+// Terms are tried on what many nodes share (a string, a type, a scope, a stack, a set of attributes), each distinct one
+// once; the columns of the graph then spread the verdicts over the nodes.
+
+import type { Graph, Pools } from '../wire/capture.ts';
+import { PHASES } from '../scene.ts';
+import { scopePath } from '../engine/tree.ts';
+import { attrTest, chosen, frameTest, shapeTest, textTest, type Test } from './match.ts';
+import type { Term } from './parse.ts';
+
+const ROLES = ['input', 'parameter', 'buffer', 'constant', 'activation', 'gradient', 'state'] as const;
+
+export type Mask = Uint8Array; // 0 or 1 for each row
+
+/** The terms of one query, tried on one graph. */
+export class Conditions {
+  constructor(
+    private graph: Graph,
+    private pools: Pools,
+  ) {}
+
+  /** The nodes that every term holds for. Terms on file and line speak of one and the same frame. */
+  allOf(terms: readonly Term[]): Mask {
+    const onFrame = terms.filter(({ field, negated }) => (field === 'file' || field === 'line') && !negated);
+    const mask = onFrame.length ? this.stacks(onFrame) : new Uint8Array(this.graph.nodes).fill(1);
+    for (const term of terms) {
+      if (onFrame.includes(term)) continue;
+      const holds = this.term(term);
+      const no = term.negated ? 1 : 0;
+      for (let i = 0; i < mask.length; i++) mask[i]! &= holds[i]! ^ no;
+    }
+    return mask;
+  }
+
+  private term(term: Term): Mask {
+    const { graph, pools } = this;
+    switch (term.field) {
+      case '': {
+        const test = textTest(term);
+        return union(this.texts(graph.op, test), this.names(test), this.within(test), this.classes(test));
+      }
+      case 'op':
+        return this.texts(graph.op, textTest(term));
+      case 'name':
+        return this.names(textTest(term));
+      case 'scope':
+        return this.within(textTest(term));
+      case 'class':
+        return this.classes(textTest(term));
+      case 'phase':
+        return spread(graph.phase, Uint8Array.from(chosen(PHASES, term), Number));
+      case 'role':
+        return this.roles(Uint8Array.from(chosen(ROLES, term), Number));
+      case 'dtype': {
+        const test = textTest(term);
+        return this.types(pools.types.dtype.length, (type) => {
+          const dtype = pools.types.dtype.at(type);
+          return dtype !== '' && test(dtype);
+        });
+      }
+      case 'shape': {
+        const test = shapeTest(term);
+        return this.types(pools.types.shape.length, (type) => test(pools.types.shape.at(type)));
+      }
+      case 'attr': {
+        const test = attrTest(term);
+        const { length } = pools.attrs;
+        return spread(graph.attrs, verdicts([graph.attrs], length, (i) => i > 0 && test(pools.attrs.at(i))));
+      }
+      case 'kernel':
+        return this.kernels(term);
+      case 'file':
+      case 'line':
+        return this.stacks([term]);
+    }
+  }
+
+  /** A test on a column of string ids. */
+  private texts(column: Int32Array, test: Test): Mask {
+    return spread(column, this.strings([column], test));
+  }
+
+  /** A verdict on every string that these columns name. No name is never found. */
+  private strings(columns: Int32Array[], test: Test): Mask {
+    const { strings } = this.pools;
+    return verdicts(columns, strings.length, (i) => i > 0 && test(strings.at(i)));
+  }
+
+  /** Its own name, those of what it makes, and those of what it reads that no node made (parameters …). */
+  private names(test: Test): Mask {
+    const { name, valueName, producer } = this.graph;
+    const verdict = this.strings([name, valueName], test);
+    const mask = spread(name, verdict);
+    const outside = new Uint8Array(valueName.length);
+    for (let v = 0; v < valueName.length; v++) {
+      if (!verdict[valueName[v]!]) continue;
+      if (producer[v]! >= 0) mask[producer[v]!] = 1;
+      else outside[v] = 1;
+    }
+    return this.readers(outside, mask);
+  }
+
+  /** Adds the nodes that read one of these values. */
+  private readers(values: Mask, mask: Mask): Mask {
+    const { useNode, useValue } = this.graph;
+    if (!values.includes(1)) return mask;
+    for (let u = 0; u < useValue.length; u++) if (useValue[u]! >= 0 && values[useValue[u]!]) mask[useNode[u]!] = 1;
+    return mask;
+  }
+
+  /** The path of its module. */
+  private within(test: Test): Mask {
+    const { scope } = this.graph;
+    const count = this.pools.scopes.parent.length;
+    return spread(scope, verdicts([scope], count, (i) => i > 0 && test(scopePath(this.pools, i))));
+  }
+
+  /** The class of its module, or of a module around it. Scopes are written parents first. */
+  private classes(test: Test): Mask {
+    const { parent, cls } = this.pools.scopes;
+    const known = new Map([['', false]]);
+    const holds = new Uint8Array(parent.length);
+    for (let i = 0; i < parent.length; i++) {
+      const text = cls.at(i);
+      let found = known.get(text);
+      if (found === undefined) known.set(text, (found = test(text)));
+      holds[i] = found || (i > 0 && holds[parent[i]!]) ? 1 : 0;
+    }
+    return spread(this.graph.scope, holds);
+  }
+
+  /** The type of something that it makes. */
+  private types(count: number, test: (type: number) => boolean): Mask {
+    const { nodes, type, producer } = this.graph;
+    const verdict = verdicts([type], count, test);
+    const mask = new Uint8Array(nodes);
+    for (let v = 0; v < type.length; v++) if (verdict[type[v]!] && producer[v]! >= 0) mask[producer[v]!] = 1;
+    return mask;
+  }
+
+  /** The role of something that it reads or makes. */
+  private roles(wanted: Mask): Mask {
+    const { nodes, role, producer } = this.graph;
+    const mask = new Uint8Array(nodes);
+    const values = spread(role, wanted);
+    for (let v = 0; v < values.length; v++) if (values[v] && producer[v]! >= 0) mask[producer[v]!] = 1;
+    return this.readers(values, mask);
+  }
+
+  /** The nodes with a frame that all these terms (file and line, taken as not negated) hold for. */
+  private stacks(terms: readonly Term[]): Mask {
+    const { frames, stacks } = this.pools;
+    const tests = terms.map(frameTest);
+    const good = new Uint8Array(frames.line.length);
+    for (let i = 1; i < good.length; i++) {
+      good[i] = tests.every((test) => test(frames.file.at(i), frames.line[i]!)) ? 1 : 0;
+    }
+    const holds = new Uint8Array(stacks.parent.length);
+    for (let i = 1; i < holds.length; i++) holds[i] = good[stacks.frame[i]!]! | holds[stacks.parent[i]!]!;
+    return spread(this.graph.stack, holds);
+  }
+
+  private kernels(term: Term): Mask {
+    const mask = new Uint8Array(this.graph.nodes);
+    const kernels = this.graph.groups.get('kernel');
+    if (!kernels) return mask;
+    const count = kernels.name.length;
+    const isWord = term.kind === 'word';
+    let found: Mask;
+    if (isWord && /^#\d{1,9}$/.test(term.text)) {
+      found = new Uint8Array(count);
+      const number = Number(term.text.slice(1));
+      if (number < count) found[number] = 1;
+    } else if (isWord && term.text === '*') {
+      found = new Uint8Array(count).fill(1);
+    } else {
+      found = this.texts(kernels.name, textTest(term));
+    }
+    for (let k = 0; k < count; k++) {
+      if (found[k]) for (let m = kernels.start[k]!; m < kernels.start[k + 1]!; m++) mask[kernels.member[m]!] = 1;
+    }
+    return mask;
+  }
+}
+
+/** A test made once for each entry of a pool that the columns name. */
+function verdicts(columns: Int32Array[], count: number, test: (entry: number) => boolean): Mask {
+  const verdict = new Uint8Array(count);
+  for (const column of columns) for (let i = 0; i < column.length; i++) verdict[column[i]!] = 1;
+  for (let entry = 0; entry < count; entry++) if (verdict[entry] && !test(entry)) verdict[entry] = 0;
+  return verdict;
+}
+
+function spread(column: Int32Array | Int8Array, verdict: Mask): Mask {
+  const mask = new Uint8Array(column.length);
+  for (let i = 0; i < column.length; i++) mask[i] = verdict[column[i]!]!;
+  return mask;
+}
+
+function union(first: Mask, ...others: Mask[]): Mask {
+  for (const other of others) for (let i = 0; i < first.length; i++) first[i]! |= other[i]!;
+  return first;
+}

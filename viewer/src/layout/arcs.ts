@@ -1,0 +1,73 @@
+import { listsBy } from "./adjacency.ts";
+import { FORWARD } from "./cycles.ts";
+import type { FlatGraph, PortedGraph } from "./types.ts";
+
+/**
+ * The forward edges as the layers see them: parallel edges are one arc, and the arcs of one tail
+ * (one place where lines leave a box) stand together, because they will share their line.
+ */
+export interface Arcs {
+  /** Places where lines leave: the box, and how far from its centre. */
+  tails: number;
+  tailBox: Int32Array;
+  tailAt: Float32Array | null;
+  /** The arcs of tail t are start[t] … start[t+1] - 1. */
+  start: Int32Array;
+  target: Int32Array;
+  /** Where an arc enters its target, from the target's centre. */
+  headAt: Float32Array | null;
+  weight: Float32Array;
+  /** The arc of each edge; -1 for edges that do not go forward. */
+  ofEdge: Int32Array;
+}
+
+export function buildArcs(graph: FlatGraph | PortedGraph, kind: Uint8Array): Arcs {
+  const { n, source, target, weight, width } = graph;
+  const m = source.length;
+  const ported = "tail" in graph;
+  const tailOf = ported ? graph.tail : source;
+  let tails = n;
+  if (ported) {
+    tails = 0;
+    for (let e = 0; e < m; e++) if (tailOf[e] >= tails) tails = tailOf[e] + 1;
+  }
+  const byTail = listsBy(tails, tailOf);
+  const tailBox = new Int32Array(tails);
+  const tailAt = ported ? new Float32Array(tails) : null;
+  if (!ported) for (let v = 0; v < n; v++) tailBox[v] = v;
+  const start = new Int32Array(tails + 1);
+  const arcTarget = new Int32Array(m);
+  const headAt = ported ? new Float32Array(m) : null;
+  const arcWeight = new Float32Array(m);
+  const ofEdge = new Int32Array(m).fill(-1);
+  const arcInto = new Int32Array(n).fill(-1); // the arc of this tail into a box, when at least start[tail]
+  let arcs = 0;
+  for (let t = 0; t < tails; t++) {
+    start[t] = arcs;
+    for (let k = byTail.start[t]; k < byTail.start[t + 1]; k++) {
+      const e = byTail.item[k];
+      if (ported) {
+        tailBox[t] = source[e];
+        tailAt![t] = graph.tailAt[e] - width[source[e]] / 2;
+      }
+      if (kind[e] !== FORWARD) continue;
+      const v = target[e];
+      let a = arcInto[v];
+      if (a < start[t]) {
+        a = arcInto[v] = arcs++;
+        arcTarget[a] = v;
+        if (ported) headAt![a] = graph.headAt[e] - width[v] / 2;
+      }
+      arcWeight[a] += weight ? weight[e] : 1;
+      ofEdge[e] = a;
+    }
+  }
+  start[tails] = arcs;
+  return {
+    tails, tailBox, tailAt, start,
+    target: arcTarget.subarray(0, arcs),
+    headAt: headAt && headAt.subarray(0, arcs),
+    weight: arcWeight.subarray(0, arcs),
+    ofEdge,
+  };
+}

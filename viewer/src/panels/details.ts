@@ -1,0 +1,149 @@
+// What the selected box is.
+
+import type { Details, Ref } from '../engine/messages.ts';
+import { bytesText } from '../engine/types.ts';
+import { PHASES } from '../scene.ts';
+import type { Words } from '../state/words.ts';
+import { h, replace, short } from './dom.ts';
+
+export interface DetailActions {
+  select(items: number[]): void;
+  toggle(item: number): void;
+  kernel(index: number): void;
+  line(file: string, line: number): void;
+  trace(way: 'up' | 'down'): void;
+  between(): void;
+}
+
+const MOST = 30;
+
+export function showDetails(panel: HTMLElement, details: Details | null, two: boolean, words: Words, act: DetailActions): void {
+  if (!details) {
+    replace(panel, h('p', { class: 'hint' }, words.nothing));
+    return;
+  }
+  const d = details;
+  replace(
+    panel,
+    d.path.length > 0 && crumbs(d.path, act),
+    h(
+      'div',
+      { class: 'title-row' },
+      h('span', { class: `dot phase-${d.phase || 'other'}` }),
+      h('h2', { title: d.title }, short(d.title, 60)),
+      d.kind === 'group' && d.cls ? h('span', { class: 'cls' }, short(d.cls, 40)) : null,
+    ),
+    h(
+      'p',
+      { class: 'sub' },
+      [d.phase ? words.phases[d.phase as keyof Words['phases']] : '', d.kind === 'group' ? words.ops(d.size) : '', d.name]
+        .filter(Boolean)
+        .join(' · '),
+    ),
+    h(
+      'div',
+      { class: 'actions' },
+      d.kind === 'group' ? button(words.openGroup, () => act.toggle(d.item)) : null,
+      button(words.ancestors, () => act.trace('up')),
+      button(words.descendants, () => act.trace('down')),
+      two && button(words.between, () => act.between()),
+    ),
+    d.kind === 'group' && section(words.inside, ...phaseBars(d, words), list(d.ops.map(([op, n]) => [op, n.toLocaleString()]))),
+    d.outputs.length > 0 && section(words.outputs, ...d.outputs.map((o) => value(o.value, o.type, o.bytes, o.role, o.to, o.more, words, act))),
+    d.inputs.length > 0 &&
+      section(words.inputs, ...d.inputs.map((i) => value(i.value, i.type, i.bytes, i.role, i.from ? [i.from] : [], 0, words, act, i.arg))),
+    d.attrs.length > 0 && section(words.attributes, list(d.attrs)),
+    d.backward.length > 0 && section(d.kind === 'group' ? words.otherPhases : words.backward, refs(d.backward, act)),
+    d.forward.length > 0 && section(d.kind === 'group' ? words.otherPhases : words.forwardOf, refs(d.forward, act)),
+    d.kernels.length > 0 &&
+      section(
+        words.ranIn,
+        ...d.kernels
+          .slice(0, MOST)
+          .map((k) => h('button', { class: 'link row', onclick: () => act.kernel(k.index) }, h('b', {}, `#${k.index}`), ` ${short(k.name, 70)}`)),
+      ),
+    d.frames.length > 0 && section(words.calledAt, ...frames(d, act)),
+    d.measured.length > 0 && section(words.measured, list(d.measured)),
+  );
+}
+
+function crumbs(path: Ref[], act: DetailActions): HTMLElement {
+  return h(
+    'nav',
+    { class: 'crumbs', 'aria-label': 'path' },
+    ...path.flatMap((ref, i) => [i ? h('span', {}, '›') : null, h('button', { class: 'link', onclick: () => act.select([ref.item]) }, short(ref.label, 24))]),
+  );
+}
+
+function button(text: string, run: () => void): HTMLElement {
+  return h('button', { class: 'chip', onclick: run }, text);
+}
+
+function section(title: string, ...children: (HTMLElement | null)[]): HTMLElement {
+  return h('section', {}, h('h3', {}, title), ...children);
+}
+
+function list(rows: [string, string][]): HTMLElement {
+  return h(
+    'dl',
+    {},
+    ...rows.flatMap(([key, text]) => [
+      h('dt', { title: key }, short(key, 40)),
+      h('dd', {}, text.includes('\n') || text.length > 120 ? h('pre', {}, text.slice(0, 20_000)) : text),
+    ]),
+  );
+}
+
+function refs(items: Ref[], act: DetailActions): HTMLElement {
+  return h(
+    'div',
+    { class: 'refs' },
+    ...items.slice(0, MOST).map((ref) => h('button', { class: 'ref', onclick: () => act.select([ref.item]) }, short(ref.label, 40))),
+    items.length > MOST ? h('span', { class: 'more' }, `+${items.length - MOST}`) : null,
+    items.length > 1 ? h('button', { class: 'ref all', onclick: () => act.select(items.map((ref) => ref.item)) }, `↗ ${items.length}`) : null,
+  );
+}
+
+function value(
+  name: string, type: string, bytes: number, role: string, ends: Ref[], more: number, words: Words, act: DetailActions, arg = '',
+): HTMLElement {
+  return h(
+    'div',
+    { class: 'value' },
+    h(
+      'div',
+      { class: 'value-head' },
+      arg && !/^\d+$/.test(arg) ? h('span', { class: 'arg' }, arg) : null,
+      h('code', {}, type || words.unknown),
+      h('span', { class: 'size' }, bytes < 0 ? '' : bytesText(bytes)),
+    ),
+    name || role !== 'activation' ? h('div', { class: 'value-name' }, [short(name, 60), role !== 'activation' ? role : ''].filter(Boolean).join(' · ')) : null,
+    ends.length ? refs(ends, act) : null,
+    more ? h('span', { class: 'more' }, `+${more}`) : null,
+  );
+}
+
+function frames(d: Details, act: DetailActions): HTMLElement[] {
+  return [...d.frames]
+    .reverse()
+    .slice(0, MOST)
+    .map((frame) =>
+      h(
+        'button',
+        { class: 'link row frame', title: frame.file, onclick: () => act.line(frame.file, frame.line) },
+        h('b', {}, `${frame.file.split(/[\\/]/).at(-1)}:${frame.line}`),
+        frame.fn ? ` ${frame.fn}` : '',
+      ),
+    );
+}
+
+function phaseBars(d: Details, words: Words): HTMLElement[] {
+  const total = d.phases.reduce((a, b) => a + b, 0) || 1;
+  return [
+    h(
+      'div',
+      { class: 'phase-bar', role: 'img', 'aria-label': d.phases.map((n, i) => (n ? `${n} ${words.phases[PHASES[i]!]}` : '')).filter(Boolean).join(', ') },
+      ...d.phases.map((n, i) => (n ? h('span', { class: `fill phase-${PHASES[i]}`, style: `flex:${n / total}` }) : null)),
+    ),
+  ];
+}

@@ -1,0 +1,82 @@
+// Making elements. Text is always set as text, so no name in a file can become markup.
+
+type Child = Node | string | null | undefined | false;
+type Props = Record<string, unknown>;
+
+export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === false || value === null) continue;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value as EventListener);
+    else if (name === 'class') element.className = String(value);
+    else if (name === 'style') element.style.cssText = String(value);
+    else element.setAttribute(name, value === true ? '' : String(value));
+  }
+  for (const child of children) if (child || child === '') element.append(child);
+  return element;
+}
+
+export function replace(element: Element, ...children: Child[]): void {
+  element.replaceChildren(...children.filter((child): child is Node | string => Boolean(child)));
+}
+
+/** Long names are cut in the middle, where they differ least. */
+export function short(text: string, most = 80): string {
+  return text.length <= most ? text : `${text.slice(0, Math.ceil(most * 0.6))}…${text.slice(-Math.floor(most * 0.35))}`;
+}
+
+/** A list of any length: only the rows in view exist. */
+export class VirtualList {
+  readonly element: HTMLElement;
+  private inner = h('div', { class: 'virtual-inner' });
+  private count = 0;
+  private drawn = '';
+
+  constructor(
+    private rowHeight: number,
+    private row: (index: number) => HTMLElement | null,
+    props: Props = {},
+  ) {
+    this.element = h('div', { class: 'virtual', tabindex: 0, ...props }, this.inner);
+    this.element.addEventListener('scroll', () => this.draw());
+    new ResizeObserver(() => this.draw(true)).observe(this.element);
+  }
+
+  set(count: number): void {
+    this.count = count;
+    // Browsers cannot make an element taller than about 30 million pixels.
+    this.inner.style.height = `${Math.min(count * this.rowHeight, 16_000_000)}px`;
+    this.draw(true);
+  }
+
+  range(): [number, number] {
+    const factor = Math.max(1, (this.count * this.rowHeight) / 16_000_000);
+    const first = Math.max(0, Math.floor((this.element.scrollTop * factor) / this.rowHeight) - 4);
+    return [first, Math.min(this.count, first + Math.ceil(this.element.clientHeight / this.rowHeight) + 10)];
+  }
+
+  draw(force = false): void {
+    const [first, last] = this.range();
+    const key = `${first}-${last}`;
+    if (key === this.drawn && !force) return;
+    this.drawn = key;
+    const factor = Math.max(1, (this.count * this.rowHeight) / 16_000_000);
+    const offset = factor > 1 ? this.element.scrollTop - (this.element.scrollTop * factor - first * this.rowHeight) : first * this.rowHeight;
+    const rows: HTMLElement[] = [];
+    for (let i = first; i < last; i++) {
+      const element = this.row(i);
+      if (!element) continue;
+      element.style.cssText += `;position:absolute;top:${offset + (i - first) * this.rowHeight}px;height:${this.rowHeight}px;left:0;right:0`;
+      rows.push(element);
+    }
+    this.inner.replaceChildren(...rows);
+  }
+
+  scrollTo(index: number): void {
+    const factor = Math.max(1, (this.count * this.rowHeight) / 16_000_000);
+    const top = (index * this.rowHeight) / factor;
+    if (top < this.element.scrollTop || top > this.element.scrollTop + this.element.clientHeight - this.rowHeight * 2) {
+      this.element.scrollTop = top - this.element.clientHeight / 2;
+    }
+  }
+}

@@ -1,0 +1,116 @@
+// Kernels in the order they ran, and search results.
+
+import type { KernelRow } from '../engine/messages.ts';
+import type { Words } from '../state/words.ts';
+import { h, replace, short, VirtualList } from './dom.ts';
+
+export class KernelList {
+  readonly element = h('div', { class: 'list-panel' });
+  private list: VirtualList;
+  private rows: KernelRow[] = [];
+  private selected = -1;
+  private lit = new Set<number>();
+
+  constructor(
+    private act: (index: number) => void,
+    private words: () => Words,
+  ) {
+    this.list = new VirtualList(44, (i) => this.row(i), { role: 'listbox', 'aria-label': 'kernels' });
+    this.list.element.addEventListener('keydown', (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.act(Math.max(0, Math.min(this.rows.length - 1, this.selected + step)));
+    });
+  }
+
+  set(rows: KernelRow[]): void {
+    this.rows = rows;
+    this.selected = -1;
+    replace(this.element, rows.length ? this.list.element : h('p', { class: 'hint' }, this.words().noKernels));
+    this.list.set(rows.length);
+  }
+
+  /** The kernel that is picked, and those in which the selected operator ran. */
+  mark(selected: number, lit: number[]): void {
+    this.selected = selected;
+    this.lit = new Set(lit);
+    this.list.draw(true);
+    const first = selected >= 0 ? selected : lit[0];
+    if (first !== undefined) this.list.scrollTo(first);
+  }
+
+  private row(index: number): HTMLElement | null {
+    const row = this.rows[index];
+    if (!row) return null;
+    const words = this.words();
+    const classes = ['kernel-row', index === this.selected ? 'selected' : '', this.lit.has(index) ? 'lit' : ''].join(' ');
+    const facts = [words.ops(row.ops), row.runs > 1 ? words.ran(row.runs) : '', row.code ? 'C++' : '', row.time === null ? '' : `${(row.time / 1000).toPrecision(3)} µs`];
+    return h(
+      'div',
+      { class: classes, role: 'option', 'aria-selected': String(index === this.selected), onclick: () => this.act(index) },
+      h('div', { class: 'kernel-name', title: row.name }, h('span', { class: 'count' }, `${index}`), ` ${short(row.name, 80)}`),
+      h('div', { class: 'kernel-facts' }, facts.filter(Boolean).join(' · ')),
+    );
+  }
+}
+
+export class ResultList {
+  readonly element = h('div', { class: 'list-panel' });
+  private list: VirtualList;
+  private head = h('p', { class: 'hint' });
+  private nodes: number[] = [];
+  private names = new Map<number, { label: string; where: string }>();
+  private at = -1;
+  private asking = false;
+
+  constructor(
+    private labels: (items: number[]) => Promise<{ item: number; label: string; where: string }[]>,
+    private act: (item: number) => void,
+    private words: () => Words,
+  ) {
+    this.list = new VirtualList(40, (i) => this.row(i), { role: 'listbox', 'aria-label': 'results' });
+  }
+
+  set(nodes: number[], error: string): void {
+    this.nodes = nodes;
+    this.names.clear();
+    this.at = -1;
+    this.head.className = error ? 'hint error' : 'hint';
+    this.head.textContent = error || (nodes.length ? this.words().found(nodes.length) : this.words().noResults);
+    replace(this.element, this.head, nodes.length ? this.list.element : null);
+    this.list.set(nodes.length);
+  }
+
+  /** To the next result, or the one before. */
+  step(by: number): void {
+    if (!this.nodes.length) return;
+    this.at = (this.at + by + this.nodes.length) % this.nodes.length;
+    this.list.draw(true);
+    this.list.scrollTo(this.at);
+    this.act(this.nodes[this.at]!);
+  }
+
+  private row(index: number): HTMLElement | null {
+    const item = this.nodes[index];
+    if (item === undefined) return null;
+    const known = this.names.get(item);
+    if (!known && !this.asking) void this.ask();
+    return h(
+      'div',
+      { class: index === this.at ? 'result-row selected' : 'result-row', role: 'option', onclick: () => ((this.at = index), this.act(item), this.list.draw(true)) },
+      h('div', { class: 'name' }, h('span', { class: 'count' }, `${item}`), ` ${short(known?.label ?? '…', 60)}`),
+      h('div', { class: 'where' }, short(known?.where ?? '', 70)),
+    );
+  }
+
+  private async ask(): Promise<void> {
+    this.asking = true;
+    const [first, last] = this.list.range();
+    const missing = this.nodes.slice(first, last).filter((item) => !this.names.has(item));
+    for (const entry of await this.labels(missing)) this.names.set(entry.item, entry);
+    this.asking = false;
+    this.list.draw(true);
+  }
+}

@@ -1,0 +1,76 @@
+// What is on the screen, as typed arrays: made by the engine (in a worker), drawn by draw/, written by svg/.
+
+/** What a box is. */
+export const BoxKind = { Op: 0, Closed: 1, Open: 2, Input: 3, Folded: 4 } as const;
+
+/** What an edge is; the same numbers as in layout/. */
+export const EdgeKind = { Normal: 0, Lane: 1, Loop: 2, Wrap: 3 } as const;
+
+export interface Boxes {
+  count: number;
+  /** The item of the view tree that a box shows; stable while things open and close. */
+  item: Int32Array;
+  /** The box around it, or -1. Parents come before their children. */
+  parent: Int32Array;
+  x: Float32Array;
+  y: Float32Array;
+  width: Float32Array;
+  height: Float32Array;
+  kind: Uint8Array;
+  /** Place in PHASES. */
+  phase: Uint8Array;
+  /** How deep it is nested: open groups shade by it. */
+  depth: Uint8Array;
+  /** Title and second line, as numbers into `texts`; 0 is the empty string. */
+  title: Int32Array;
+  detail: Int32Array;
+  /** How many operators are inside (1 for an operator). */
+  size: Int32Array;
+  /** A group of a hundred equal siblings drawn once shows "×100"; 1 otherwise. */
+  repeat: Int32Array;
+}
+
+export interface Edges {
+  count: number;
+  source: Int32Array; // box
+  target: Int32Array; // box
+  /** Polyline e: points[2 * start[e]] up to points[2 * start[e + 1]], x then y. */
+  start: Int32Array;
+  points: Float32Array;
+  kind: Uint8Array;
+  /** How many uses it stands for. */
+  uses: Int32Array;
+  /** The bytes of the largest tensor on it; -1 where not known. */
+  bytes: Float64Array;
+  /** Shape and dtype of its tensor (or "3 tensors"), into `texts`. */
+  label: Int32Array;
+}
+
+export interface Scene {
+  width: number;
+  height: number;
+  boxes: Boxes;
+  edges: Edges;
+  texts: string[];
+  direction: 'down' | 'right';
+}
+
+export const PHASES = ['init', 'forward', 'backward', 'recompute', 'optimizer', 'other'] as const;
+export type Phase = (typeof PHASES)[number];
+
+/** Colours by box and what is lit: the page sets these without a new layout. */
+export interface Paint {
+  /** Boxes that are selected, related (gradient, kernel, path), or found. Others are dimmed when `dim`. */
+  selected: Set<number>;
+  related: Set<number>;
+  found: Set<number>;
+  dim: boolean;
+  hovered: number; // box or -1
+  hoveredEdge: number; // edge or -1
+  /** A colour per box (CSS), or null: colours by phase. */
+  fill: (string | null)[] | null;
+  /** Edge labels: none, shape on hover only, or always where there is room. */
+  edgeLabels: 'hover' | 'always';
+  /** Width of edges by the bytes they carry. */
+  edgeWidth: 'plain' | 'bytes';
+}

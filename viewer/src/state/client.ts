@@ -1,0 +1,35 @@
+// The engine as the page sees it: every call is a promise.
+
+import type { Calls } from '../engine/messages.ts';
+import type { Answer } from '../engine/worker.ts';
+
+type Promised = { [K in keyof Calls]: (...args: Parameters<Calls[K]>) => Promise<ReturnType<Calls[K]>> };
+
+export interface Client extends Promised {
+  /** True while an answer is awaited. */
+  busy(): boolean;
+}
+
+export function connect(worker: Worker): Client {
+  const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
+  let next = 0;
+  worker.onmessage = ({ data }: MessageEvent<Answer>) => {
+    const call = waiting.get(data.id);
+    waiting.delete(data.id);
+    if (data.error !== undefined) call?.reject(new Error(data.error));
+    else call?.resolve(data.result);
+  };
+  const busy = () => waiting.size > 0;
+  return new Proxy({} as Client, {
+    get: (_, call: string) =>
+      call === 'busy'
+        ? busy
+        : (...args: unknown[]) =>
+            new Promise((resolve, reject) => {
+              const id = next++;
+              waiting.set(id, { resolve, reject });
+              const move = call === 'load' ? [(args[0] as Uint8Array).buffer as ArrayBuffer] : [];
+              worker.postMessage({ id, call, args }, move);
+            }),
+  });
+}

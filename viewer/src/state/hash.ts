@@ -1,0 +1,43 @@
+// The state of the page in the URL, so that a view can be shared.
+
+export interface Saved {
+  capture: number;
+  stage: number;
+  open: string[] | null; // paths of open groups; null where there are too many to write down
+  selection: string[];
+  query: string;
+  view: { x: number; y: number; zoom: number } | null;
+  direction: 'down' | 'right';
+  hidden: number[];
+}
+
+const MOST_OPEN = 60;
+
+export function write(saved: Saved): string {
+  const out = new URLSearchParams();
+  if (saved.capture) out.set('c', String(saved.capture));
+  if (saved.stage) out.set('s', String(saved.stage));
+  if (saved.open && saved.open.length <= MOST_OPEN) out.set('o', saved.open.join('~'));
+  if (saved.selection.length && saved.selection.length <= MOST_OPEN) out.set('sel', saved.selection.join('~'));
+  if (saved.query) out.set('q', saved.query);
+  if (saved.view) out.set('v', [saved.view.x.toFixed(0), saved.view.y.toFixed(0), saved.view.zoom.toPrecision(4)].join(','));
+  if (saved.direction === 'right') out.set('d', 'right');
+  if (saved.hidden.length) out.set('h', saved.hidden.join(','));
+  return out.toString();
+}
+
+export function read(hash: string): Saved {
+  const from = new URLSearchParams(hash.replace(/^#/, ''));
+  const numbers = (text: string | null) => (text ? text.split(',').map(Number).filter(Number.isFinite) : []);
+  const view = numbers(from.get('v'));
+  return {
+    capture: numbers(from.get('c'))[0] ?? 0,
+    stage: numbers(from.get('s'))[0] ?? 0,
+    open: from.has('o') ? from.get('o')!.split('~').filter(Boolean) : null,
+    selection: from.get('sel')?.split('~').filter(Boolean) ?? [],
+    query: from.get('q') ?? '',
+    view: view.length === 3 && view[2]! > 0 ? { x: view[0]!, y: view[1]!, zoom: view[2]! } : null,
+    direction: from.get('d') === 'right' ? 'right' : 'down',
+    hidden: numbers(from.get('h')),
+  };
+}

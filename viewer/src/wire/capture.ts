@@ -1,0 +1,196 @@
+// An .opscope file as the page holds it. docs/file-format.md has the same in words.
+
+import { Archive } from './zip.ts';
+import { Table, Texts } from './table.ts';
+
+export const VERSION = 1;
+
+export interface Pools {
+  strings: Texts;
+  attrs: Texts; // JSON
+  types: { dtype: Texts; shape: Texts };
+  scopes: { parent: Int32Array; name: Texts; cls: Texts; call: Int32Array };
+  frames: { file: Texts; line: Int32Array; fn: Texts };
+  stacks: { parent: Int32Array; frame: Int32Array };
+}
+
+export interface Links {
+  source: Int32Array;
+  target: Int32Array;
+}
+
+export interface Groups {
+  name: Int32Array;
+  code: Int32Array;
+  attrs: Int32Array;
+  start: Int32Array;
+  member: Int32Array;
+}
+
+export interface Body {
+  node: number;
+  label: string;
+  graph: number;
+  bindings: [number, number][];
+}
+
+export interface Graph {
+  nodes: number;
+  op: Int32Array;
+  name: Int32Array;
+  scope: Int32Array;
+  stack: Int32Array;
+  attrs: Int32Array;
+  phase: Int8Array;
+  useStart: Int32Array;
+  useNode: Int32Array;
+  useValue: Int32Array;
+  useArg: Int32Array;
+  values: number;
+  producer: Int32Array;
+  slot: Int32Array;
+  type: Int32Array;
+  valueName: Int32Array;
+  storage: Int32Array;
+  role: Int8Array;
+  inputs: Int32Array;
+  outputs: Int32Array;
+  links: Map<string, Links>;
+  groups: Map<string, Groups>;
+  bodies: Body[];
+}
+
+export interface Stage {
+  name: string;
+  graph: number;
+  after: number | null;
+  seconds: number | null;
+  warnings: string[];
+}
+
+export interface StoredTable {
+  name: string;
+  stage: number;
+  by: string;
+  units: Record<string, string>;
+}
+
+interface Manifest {
+  opscope: number;
+  origin: { format: string; framework: string; version: string; how: string };
+  warnings: string[];
+  stages: Stage[];
+  graphs: { links: string[]; groups: string[]; bodies: Body[] }[];
+  tables: StoredTable[];
+}
+
+export class Capture {
+  private graphs = new Map<number, Promise<Graph>>();
+
+  private constructor(
+    readonly manifest: Manifest,
+    readonly pools: Pools,
+    readonly sources: { path: Texts; text: Texts },
+    private archive: Archive,
+  ) {}
+
+  static async open(bytes: Uint8Array): Promise<Capture> {
+    const archive = new Archive(bytes);
+    if (!archive.has('manifest.json')) throw new Error('not an .opscope file');
+    const manifest = JSON.parse(new TextDecoder().decode(await archive.read('manifest.json'))) as Manifest;
+    if (manifest.opscope > VERSION) {
+      throw new Error(`written by a newer opscope (file version ${manifest.opscope}; this page reads up to ${VERSION})`);
+    }
+    const table = async (name: string) => new Table(name, await archive.read(`${name}.arrow`));
+    const [strings, attrs, types, scopes, frames, stacks, sources] = await Promise.all(
+      ['pools/strings', 'pools/attrs', 'pools/types', 'pools/scopes', 'pools/frames', 'pools/stacks', 'sources'].map(table),
+    );
+    const pools: Pools = {
+      strings: strings!.texts('text'),
+      attrs: attrs!.texts('json'),
+      types: { dtype: types!.texts('dtype'), shape: types!.texts('shape') },
+      scopes: {
+        parent: scopes!.int32('parent'),
+        name: scopes!.texts('name'),
+        cls: scopes!.texts('class'),
+        call: scopes!.int32('call'),
+      },
+      frames: { file: frames!.texts('file'), line: frames!.int32('line'), fn: frames!.texts('function') },
+      stacks: { parent: stacks!.int32('parent'), frame: stacks!.int32('frame') },
+    };
+    return new Capture(manifest, pools, { path: sources!.texts('path'), text: sources!.texts('text') }, archive);
+  }
+
+  graph(index: number): Promise<Graph> {
+    let graph = this.graphs.get(index);
+    if (!graph) this.graphs.set(index, (graph = this.readGraph(index)));
+    return graph;
+  }
+
+  async stored(index: number): Promise<Table> {
+    return new Table(`tables/${index}`, await this.archive.read(`tables/${index}.arrow`));
+  }
+
+  private async readGraph(index: number): Promise<Graph> {
+    const entry = this.manifest.graphs[index];
+    if (!entry) throw new Error(`graph ${index} is missing`);
+    const table = async (name: string) => {
+      const member = `graphs/${index}/${name}`;
+      return new Table(member, await this.archive.read(`${member}.arrow`));
+    };
+    const [nodes, uses, values, inputs, outputs] = await Promise.all(
+      ['nodes', 'uses', 'values', 'inputs', 'outputs'].map(table),
+    );
+    const links = new Map<string, Links>();
+    for (const [i, kind] of entry.links.entries()) {
+      const pairs = await table(`links/${i}`);
+      links.set(kind, { source: pairs.int32('source'), target: pairs.int32('target') });
+    }
+    const groups = new Map<string, Groups>();
+    for (const [i, kind] of entry.groups.entries()) {
+      const sets = await table(`groups/${i}`);
+      const members = await table(`groups/${i}/members`);
+      groups.set(kind, {
+        name: sets.int32('name'),
+        code: sets.int32('code'),
+        attrs: sets.int32('attrs'),
+        start: starts(members.int32('group'), sets.rows),
+        member: members.int32('node'),
+      });
+    }
+    const useNode = uses!.int32('node');
+    return {
+      nodes: nodes!.rows,
+      op: nodes!.int32('op'),
+      name: nodes!.int32('name'),
+      scope: nodes!.int32('scope'),
+      stack: nodes!.int32('stack'),
+      attrs: nodes!.int32('attrs'),
+      phase: nodes!.int8('phase'),
+      useStart: starts(useNode, nodes!.rows),
+      useNode,
+      useValue: uses!.int32('value'),
+      useArg: uses!.int32('arg'),
+      values: values!.rows,
+      producer: values!.int32('producer'),
+      slot: values!.int32('slot'),
+      type: values!.int32('type'),
+      valueName: values!.int32('name'),
+      storage: values!.int32('storage'),
+      role: values!.int8('role'),
+      inputs: inputs!.int32('value'),
+      outputs: outputs!.int32('value'),
+      links,
+      groups,
+      bodies: entry.bodies,
+    };
+  }
+}
+
+/** Where the rows of each owner start; owners stand in order. */
+export function starts(owner: Int32Array, count: number): Int32Array {
+  const start = new Int32Array(count + 1);
+  for (let i = 0; i < owner.length; i++) start[owner[i]! + 1]!++;
+  for (let i = 0; i < count; i++) start[i + 1]! += start[i]!;
+  return start;
+}

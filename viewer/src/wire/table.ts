@@ -1,0 +1,63 @@
+// Arrow tables as typed arrays and lazy text.
+
+import { tableFromIPC, type Table as ArrowTable } from '@uwdata/flechette';
+
+/** A column of strings, decoded when they are looked at. */
+export class Texts {
+  private made: (string | undefined)[] = [];
+
+  constructor(
+    readonly length: number,
+    private read: (index: number) => string,
+  ) {}
+
+  at(index: number): string {
+    return (this.made[index] ??= this.read(index));
+  }
+
+  static of(values: string[]): Texts {
+    return new Texts(values.length, (i) => values[i] ?? '');
+  }
+}
+
+export class Table {
+  private table: ArrowTable;
+
+  constructor(
+    readonly name: string,
+    bytes: Uint8Array,
+  ) {
+    this.table = tableFromIPC(bytes, { useBigInt: false, useProxy: false });
+  }
+
+  get rows(): number {
+    return this.table.numRows;
+  }
+
+  int32(column: string): Int32Array {
+    const values = this.column(column).toArray();
+    return values instanceof Int32Array ? values : Int32Array.from(values as ArrayLike<number>);
+  }
+
+  int8(column: string): Int8Array {
+    const values = this.column(column).toArray();
+    return values instanceof Int8Array ? values : Int8Array.from(values as ArrayLike<number>);
+  }
+
+  texts(column: string): Texts {
+    const values = this.column(column);
+    return new Texts(values.length, (i) => String(values.at(i) ?? ''));
+  }
+
+  /** Any column, null where not known. */
+  values(column: string): unknown[] {
+    const values = this.column(column);
+    return Array.from({ length: values.length }, (_, i) => values.at(i) as unknown);
+  }
+
+  private column(name: string) {
+    const column = this.table.getChild(name);
+    if (!column) throw new Error(`member ${this.name}: column ${name} is missing`);
+    return column;
+  }
+}
