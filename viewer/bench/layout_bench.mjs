@@ -86,8 +86,8 @@ const run = {
     const out = layout.layoutFlat(flat, options);
     return { seconds: cpu() - c, boxes: { n: flat.n, x: out.x, y: out.y, width: flat.width, height: flat.height }, lines: out, width: out.width, height: out.height };
   },
-  nested(g, cache) {
-    const nested = nestedGraph(g);
+  nested(g, cache, key) {
+    const nested = { ...nestedGraph(g), key };
     const options = { direction: "down", gapX: GAP_X, gapY: GAP_Y, quality };
     const c = cpu();
     const out = layout.layoutNested(nested, options, cache);
@@ -141,10 +141,10 @@ for (const file of args) {
   for (const engine of engines) {
     let best, cached;
     const times = [];
-    const quick = engine === "ours" || engine === "nested" || engine === "cached";
+    const quick = engine === "ours" || engine === "nested" || engine === "cached" || engine === "unshared";
     const cache = engine === "cached" ? new layout.LayoutCache() : undefined;
     for (let i = 0; i < (quick ? repeat : 1); i++) {
-      best = engine === "cached" ? run.nested(g, cache) : await run[engine](g);
+      best = engine === "cached" ? run.nested(g, cache) : engine === "unshared" ? run.nested(g, undefined, () => null) : await run[engine](g);
       times.push(best.seconds);
     }
     const out = { engine, graph: g.name, n: g.nodes.length, edges: g.edges.length, seconds: +Math.min(...times).toFixed(4), first: +times[0].toFixed(4), width: Math.round(best.width), height: Math.round(best.height), points: best.lines.points.length / 2 };

@@ -53,6 +53,8 @@ export class App {
   private pickedKernel = -1;
   private viewOptions: ViewOptions = { direction: 'down', split: true, hidden: [], constants: false };
   private colour = 'phase';
+  private edgeLabels: 'hover' | 'always' = 'hover';
+  private edgeWidth: 'plain' | 'bytes' = 'plain';
   private past: Moment[] = [];
   private future: Moment[] = [];
   private level = 0;
@@ -605,6 +607,16 @@ export class App {
             return h('button', { class: on ? 'chip phase on' : 'chip phase', 'aria-pressed': String(on), onclick: flip }, h('span', { class: `dot phase-${name}` }), `${this.words.phases[name]} ${phases[i]!.toLocaleString()}`);
           })
         : []),
+      this.chip(this.words.edgeLabels, this.edgeLabels === 'always', () => {
+        this.edgeLabels = this.edgeLabels === 'always' ? 'hover' : 'always';
+        this.renderer.setPaint({ edgeLabels: this.edgeLabels });
+        this.redrawChrome();
+      }),
+      this.chip(this.words.edgeWidth, this.edgeWidth === 'bytes', () => {
+        this.edgeWidth = this.edgeWidth === 'bytes' ? 'plain' : 'bytes';
+        this.renderer.setPaint({ edgeWidth: this.edgeWidth });
+        this.redrawChrome();
+      }),
       this.chip(this.words.constants, this.viewOptions.constants, () => this.run(this.setOptions({ constants: !this.viewOptions.constants }))),
       present.length > 1 ? this.chip(this.words.split, this.viewOptions.split, () => this.run(this.setOptions({ split: !this.viewOptions.split }))) : null,
     );

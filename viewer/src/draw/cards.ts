@@ -53,8 +53,12 @@ export function paintHeaders(frame: Frame): void {
       const b = panels.items[i]!;
       if (boxAlpha !== null) ctx.globalAlpha = boxAlpha[b]!;
       const text = fitter.of(b);
-      const [x, y] = [snapped(frame, boxes.x[b]! * zoom + ox), snapped(frame, boxes.y[b]! * zoom + oy)];
+      const [left, y] = [snapped(frame, boxes.x[b]! * zoom + ox), snapped(frame, boxes.y[b]! * zoom + oy)];
       if (y + HEADER * zoom < 0 || y > frame.screen.height) continue;
+      // The title stays on the screen while its group's header does.
+      const end = left + boxes.width[b]! * zoom;
+      const x = Math.max(left, Math.min(-2, end - (PANEL_LEFT + text.titleWidth + 16 + text.badgeWidth) * zoom));
+      const all = x === left;
       const phase = theme.phases[boxes.phase[b]!]!;
       if (pass === "title") {
         ctx.fillStyle = phase.accent;
@@ -64,15 +68,15 @@ export function paintHeaders(frame: Frame): void {
         ctx.fillText(text.title, x + PANEL_LEFT * zoom, y + middle + 4.6 * zoom);
       } else if (pass === "detail") {
         ctx.fillStyle = theme.dimText;
-        if (text.detail) ctx.fillText(text.detail, x + (PANEL_LEFT + text.titleWidth + 8) * zoom, y + middle + 4.4 * zoom);
-        const right = x + boxes.width[b]! * zoom - (TEXT_RIGHT + (text.badge ? text.badgeWidth + 4 : 0)) * zoom;
+        if (text.detail && all) ctx.fillText(text.detail, x + (PANEL_LEFT + text.titleWidth + 8) * zoom, y + middle + 4.4 * zoom);
+        const right = end - (TEXT_RIGHT + (text.badge ? text.badgeWidth + 4 : 0)) * zoom;
         if (text.count) {
           ctx.textAlign = "right";
           ctx.fillText(text.count, right, y + middle + 4.4 * zoom);
           ctx.textAlign = "left";
         }
       } else if (text.badge) {
-        badge(frame, text.badge, text.badgeWidth, x + boxes.width[b]! * zoom, y + middle, phase.accent);
+        badge(frame, text.badge, text.badgeWidth, end, y + middle, phase.accent);
       }
     }
   }

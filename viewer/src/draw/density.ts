@@ -86,7 +86,7 @@ function lowest(boxes: Boxes, ids: Int32Array, cell: number, columns: number, ro
     }
   }
   const whole = 255 / (cell * cell);
-  for (let k = 0; k < area.length; k++) cover[k] = area[k]! > 0 ? Math.max(1, Math.min(255, area[k]! * whole)) : 0;
+  for (let k = 0; k < area.length; k++) cover[k] = area[k]! > 0 ? Math.max(1, Math.min(255, Math.round(area[k]! * whole))) : 0;
 }
 
 /** The level whose cells are at least `least` pixels at a zoom. */

@@ -2,7 +2,7 @@
 import { textWidth } from "../text/widths.ts";
 import type { Frame } from "./frame.ts";
 import { clean, fitText } from "./label.ts";
-import { FONT, GROUP_WEIGHT, TITLE_SIZE } from "./metrics.ts";
+import { FONT, GROUP_WEIGHT, HEADER, TITLE_SIZE } from "./metrics.ts";
 import { panelsIn } from "./overview.ts";
 import { roundRect } from "./shapes.ts";
 import { Bag } from "./tree.ts";
@@ -34,7 +34,7 @@ export function paintGroupNames(frame: Frame): void {
     const wide = textWidth(text, SIZE, true) + 12;
     // It stays on the screen as long as its group does.
     const x = Math.max(boxes.x[b]! * zoom + ox + 4, Math.min(4, boxes.x[b]! * zoom + ox + w - wide - 4));
-    const y = Math.max(boxes.y[b]! * zoom + oy + 4, Math.min(4, boxes.y[b]! * zoom + oy + h - HIGH - 4));
+    const y = Math.max(boxes.y[b]! * zoom + oy + (HEADER * zoom - HIGH) / 2, Math.min(4, boxes.y[b]! * zoom + oy + h - HIGH - 4));
     if (x > screen.width || y > screen.height || taken.some((t) => x < t.x + t.w + 2 && t.x < x + wide + 2 && Math.abs(t.y - y) < HIGH + 2)) continue;
     taken.push({ x, y, w: wide });
     ctx.globalAlpha = 0.86;

@@ -8,6 +8,7 @@ import { Capture, type Graph } from '../wire/capture.ts';
 import { csr, row, type Csr } from './csr.ts';
 import type { Calls, CaptureInfo, Details, KernelRow, Picture, Ref, TableRow, TreeRow, ViewOptions } from './messages.ts';
 import { Metrics } from './metrics.ts';
+import { Repeats } from './repeats.ts';
 import { buildScene } from './scene.ts';
 import { Sources } from './sources.ts';
 import { buildTree, groupClass, groupTitle, scopePath, type Tree } from './tree.ts';
@@ -17,6 +18,7 @@ import { visible, type Visible } from './visible.ts';
 const ROLES = ['input', 'parameter', 'buffer', 'constant', 'activation', 'gradient', 'state'];
 const FIRST_BOXES = 70; // a picture opens by itself as far as this many boxes
 const MOST_REFS = 40;
+const NUMBERS = new Intl.NumberFormat('en');
 const CONSTANT = ROLES.indexOf('constant');
 
 interface Entry {
@@ -37,6 +39,7 @@ interface View {
   open: Uint8Array;
   unfolded: Uint8Array;
   cache: LayoutCache;
+  repeats: Repeats;
   visible: Visible;
   sources: Sources;
   metrics: Metrics;
@@ -47,7 +50,7 @@ export class Engine {
   private views = new Map<string, View>();
   private view!: View;
   /** How many operators, in words of the page's language. */
-  counts: (n: number) => string = (n) => `${n.toLocaleString('en')} op${n === 1 ? '' : 's'}`;
+  counts: (n: number) => string = (n) => `${NUMBERS.format(n)} op${n === 1 ? '' : 's'}`;
 
   // -- captures -----------------------------------------------------------------------------------
 
@@ -127,6 +130,7 @@ export class Engine {
     view.open = new Uint8Array(view.tree.groups);
     view.unfolded = new Uint8Array(view.tree.groups);
     view.cache = new LayoutCache();
+    view.repeats = new Repeats(view.graph, view.tree);
     view.open[0] = 1;
     for (let g = 1; g < view.tree.groups; g++) {
       const key = `${view.tree.scope[g]}/${view.tree.isPhase[g] ? view.tree.phase[g] : ''}`;
@@ -162,10 +166,14 @@ export class Engine {
   private picture(): Picture {
     const view = this.view;
     const { graph, tree, types } = view;
-    const inputs = graph.inputs.filter((value) => graph.role[value] === 0);
+    // Data that comes in is a box of its own; parameters stand inside their operator unless they are pulled out.
+    const inputs = view.options.constants
+      ? Int32Array.from({ length: graph.values }, (_, i) => i).filter((value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0)
+      : graph.inputs.filter((value) => graph.role[value] === 0);
     view.visible = visible(graph, tree, {
       open: view.open,
       unfolded: view.unfolded,
+      repeats: view.repeats,
       inputs,
       weight: (value) => types.bytes(graph.type[value]!),
     });

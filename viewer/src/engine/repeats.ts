@@ -9,57 +9,84 @@ import type { Tree } from './tree.ts';
 
 export const SHORTEST_RUN = 3;
 
-/** Runs of equal neighbours among the child groups of `group`, as [first, count] in the order of the children. */
-export function runs(graph: Graph, tree: Tree, group: number): [number, number][] {
-  const children = row(tree.childGroups, group);
-  const found: [number, number][] = [];
-  let at = 0;
-  while (at < children.length) {
-    const shape = describe(graph, tree, children[at]!);
-    let end = at + 1;
-    while (end < children.length && quick(tree, children[at]!, children[end]!) && same(shape, describe(graph, tree, children[end]!))) end++;
-    if (end - at >= SHORTEST_RUN) found.push([at, end - at]);
-    at = end;
+/** Finds runs, and remembers them: a tree does not change while it is looked at. */
+export class Repeats {
+  private known = new Map<number, [number, number][]>();
+  /** The place of each operator in the group that is being compared; kept between calls, because it is large. */
+  private place: Int32Array;
+
+  constructor(
+    private graph: Graph,
+    private tree: Tree,
+  ) {
+    this.place = new Int32Array(graph.nodes).fill(-1);
   }
-  return found;
-}
 
-function quick(tree: Tree, a: number, b: number): boolean {
-  return tree.size[a] === tree.size[b] && tree.phase[a] === tree.phase[b];
-}
+  /** Runs of equal neighbours among the child groups of `group`, as [first, count] in the order of the children. */
+  runs(group: number): [number, number][] {
+    let found = this.known.get(group);
+    if (!found) this.known.set(group, (found = this.find(row(this.tree.childGroups, group))));
+    return found;
+  }
 
-/** Everything that makes two groups the same, as numbers; -1 stands for "from outside". */
-function describe(graph: Graph, tree: Tree, group: number): Int32Array {
-  const nodes: number[] = [];
-  const places: number[] = []; // the place of each operator's group in the walk over the inner groups
-  const classes: number[] = [];
-  const todo = [group];
-  while (todo.length) {
-    const g = todo.pop()!;
-    const place = classes.length;
-    classes.push(row(tree.childGroups, g).length);
-    for (const node of row(tree.childNodes, g)) {
-      nodes.push(node);
-      places.push(place);
+  private find(children: Int32Array): [number, number][] {
+    const found: [number, number][] = [];
+    let at = 0;
+    while (at < children.length) {
+      let end = at + 1;
+      // Most neighbours already differ in size; only then is anything walked over.
+      if (end < children.length && this.alike(children[at]!, children[end]!)) {
+        const model = this.members(children[at]!);
+        while (end < children.length && this.alike(children[at]!, children[end]!) && this.equal(model, this.members(children[end]!))) end++;
+      }
+      if (end - at >= SHORTEST_RUN) found.push([at, end - at]);
+      at = end;
     }
-    for (const child of row(tree.childGroups, g)) todo.push(child);
+    return found;
   }
-  const index = new Map<number, number>();
-  nodes.forEach((node, i) => index.set(node, i));
-  const out: number[] = [...classes];
-  for (const [i, node] of nodes.entries()) {
-    out.push(graph.op[node]!, places[i]!, graph.phase[node]!);
-    for (let use = graph.useStart[node]!; use < graph.useStart[node + 1]!; use++) {
-      const value = graph.useValue[use]!;
-      const producer = value < 0 ? -1 : graph.producer[value]!;
-      out.push(producer < 0 ? -2 : (index.get(producer) ?? -1));
-    }
-  }
-  return Int32Array.from(out);
-}
 
-function same(a: Int32Array, b: Int32Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
+  private alike(a: number, b: number): boolean {
+    const { size, phase } = this.tree;
+    return size[a] === size[b] && phase[a] === phase[b] && row(this.tree.childGroups, a).length === row(this.tree.childGroups, b).length;
+  }
+
+  /** The operators of a group in the order of a walk, with a -1 - n where an inner group of n groups begins. */
+  private members(group: number): Int32Array {
+    const { childGroups, childNodes, size } = this.tree;
+    const out: number[] = [];
+    const todo = [group];
+    while (todo.length) {
+      const g = todo.pop()!;
+      const first = childGroups.start[g]!;
+      const last = childGroups.start[g + 1]!;
+      out.push(-1 - (last - first));
+      for (let i = childNodes.start[g]!; i < childNodes.start[g + 1]!; i++) out.push(childNodes.item[i]!);
+      for (let i = last - 1; i >= first; i--) todo.push(childGroups.item[i]!);
+    }
+    if (out.length < size[group]!) throw new Error('a group lost its operators');
+    return Int32Array.from(out);
+  }
+
+  /** The same operators in the same order and groups, reading each other the same way. */
+  private equal(a: Int32Array, b: Int32Array): boolean {
+    const { op, phase, useStart, useValue, producer } = this.graph;
+    if (a.length !== b.length) return false;
+    for (let i = 0; i < a.length; i++) {
+      const [x, y] = [a[i]!, b[i]!];
+      if (x < 0 || y < 0 ? x !== y : op[x] !== op[y] || phase[x] !== phase[y] || useStart[x + 1]! - useStart[x]! !== useStart[y + 1]! - useStart[y]!) return false;
+    }
+    const { place } = this;
+    const where = (value: number) => (value < 0 ? -3 : producer[value]! < 0 ? -2 : place[producer[value]!]!);
+    const from = (members: Int32Array): number[] => {
+      for (let i = 0; i < members.length; i++) if (members[i]! >= 0) place[members[i]!] = i;
+      const sources: number[] = [];
+      for (const node of members) {
+        if (node >= 0) for (let use = useStart[node]!; use < useStart[node + 1]!; use++) sources.push(where(useValue[use]!));
+      }
+      for (const node of members) if (node >= 0) place[node] = -1;
+      return sources;
+    };
+    const [first, second] = [from(a), from(b)];
+    return first.every((source, i) => source === second[i]);
+  }
 }

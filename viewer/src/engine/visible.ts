@@ -2,7 +2,7 @@
 
 import type { Graph } from '../wire/capture.ts';
 import { csr, row } from './csr.ts';
-import { runs } from './repeats.ts';
+import type { Repeats } from './repeats.ts';
 import { groupOrder, type Tree } from './tree.ts';
 
 export interface Visible {
@@ -24,6 +24,7 @@ export interface Visible {
 export interface Shown {
   open: Uint8Array; // by group
   unfolded: Uint8Array; // by group: its repeated children are drawn one by one
+  repeats: Repeats;
   inputs: Int32Array; // values drawn as boxes of their own
   weight: (value: number) => number; // size of a value, to choose which one an edge shows
 }
@@ -51,7 +52,7 @@ export function visible(graph: Graph, tree: Tree, shown: Shown): Visible {
   const fill = (group: number, around: number): void => {
     for (const node of row(tree.childNodes, group)) nodeBox[node] = add(node, around, 0, 1, node);
     const children = row(tree.childGroups, group);
-    const folded = shown.unfolded[group] ? [] : runs(graph, tree, group);
+    const folded = shown.unfolded[group] ? [] : shown.repeats.runs(group);
     let at = 0;
     for (const [first, count] of [...folded, [children.length, 0] as [number, number]]) {
       for (; at < first; at++) show(children[at]!, around);

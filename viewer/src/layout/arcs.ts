@@ -19,6 +19,7 @@ export interface Arcs {
   weight: Float32Array;
   /** The arc of each edge; -1 for edges that do not go forward. */
   ofEdge: Int32Array;
+  tailOfEdge: Int32Array;
 }
 
 export function buildArcs(graph: FlatGraph | PortedGraph, kind: Uint8Array): Arcs {
@@ -69,5 +70,76 @@ export function buildArcs(graph: FlatGraph | PortedGraph, kind: Uint8Array): Arc
     headAt: headAt && headAt.subarray(0, arcs),
     weight: arcWeight.subarray(0, arcs),
     ofEdge,
+    tailOfEdge: tailOf,
   };
+}
+
+/**
+ * Gives the lines of a fan (several targets on one layer, more than one layer away) a way each of
+ * their own. They are longer together than one shared line, but can run beside what they lead to,
+ * where a shared line would have to cross it at the end. Null when there is no such fan.
+ */
+export function splitFans(arcs: Arcs, rank: Int32Array, longest: number): Arcs | null {
+  const { tails, tailBox, tailAt, start, target, headAt, weight } = arcs;
+  const m = target.length;
+  const own = new Uint8Array(m); // arcs that get a line of their own
+  let more = 0;
+  const many = new Map<number, number>();
+  for (let t = 0; t < tails; t++) {
+    if (start[t + 1] - start[t] < 2) continue;
+    const r = rank[tailBox[t]];
+    many.clear();
+    for (let a = start[t]; a < start[t + 1]; a++) {
+      const d = rank[target[a]] - r;
+      many.set(d, (many.get(d) ?? 0) + 1);
+    }
+    for (let a = start[t]; a < start[t + 1]; a++) {
+      const d = rank[target[a]] - r;
+      if (d > 1 && d <= longest && many.get(d)! > 1) {
+        own[a] = 1;
+        more++;
+      }
+    }
+  }
+  if (!more) return null;
+  const out: Arcs = {
+    tails: tails + more,
+    tailBox: new Int32Array(tails + more), tailAt: tailAt && new Float32Array(tails + more),
+    start: new Int32Array(tails + more + 1), target: new Int32Array(m),
+    headAt: headAt && new Float32Array(m), weight: new Float32Array(m),
+    ofEdge: arcs.ofEdge.slice(), tailOfEdge: arcs.tailOfEdge.slice(),
+  };
+  const moved = new Int32Array(m), movedTail = new Int32Array(m);
+  let k = 0;
+  const put = (a: number, tail: number) => {
+    moved[a] = k;
+    movedTail[a] = tail;
+    out.target[k] = target[a];
+    out.weight[k] = weight[a];
+    if (headAt) out.headAt![k] = headAt[a];
+    k++;
+  };
+  for (let t = 0; t < tails; t++) {
+    out.start[t] = k;
+    out.tailBox[t] = tailBox[t];
+    if (tailAt) out.tailAt![t] = tailAt[t];
+    for (let a = start[t]; a < start[t + 1]; a++) if (!own[a]) put(a, t);
+  }
+  for (let t = 0, next = tails; t < tails; t++) {
+    for (let a = start[t]; a < start[t + 1]; a++) {
+      if (!own[a]) continue;
+      out.start[next] = k;
+      out.tailBox[next] = tailBox[t];
+      if (tailAt) out.tailAt![next] = tailAt[t];
+      put(a, next++);
+    }
+  }
+  out.start[tails + more] = k;
+  for (let e = 0; e < out.ofEdge.length; e++) {
+    const a = arcs.ofEdge[e];
+    if (a < 0) continue;
+    out.ofEdge[e] = moved[a];
+    out.tailOfEdge[e] = movedTail[a];
+  }
+  return out;
 }

@@ -32,9 +32,10 @@ function swapBelow(layered: Layered, pos: Int32Array, a: number, b: number): num
 
 /**
  * Moves each item to the best place of its layer (sifting). Where places are equal, crossings are
- * pushed one way, down or up, until they meet a partner and vanish.
+ * pushed one way, down or up, until they meet a partner and vanish. Returns how many pairs it looked at.
  */
-export function settle(layered: Layered, order: Order, down: boolean): void {
+export function settle(layered: Layered, order: Order, down: boolean): number {
+  let work = 0;
   const { layers } = layered;
   const { start, at, pos } = order;
   for (let k = 0; k < layers; k++) {
@@ -43,6 +44,7 @@ export function settle(layered: Layered, order: Order, down: boolean): void {
     if (to - from < 2) continue;
     for (let again = 0; again < 4; again++) {
       let moved = false;
+      work += (to - from) * (to - from);
       for (let i = from; i < to; i++) {
         const v = at[i];
         let bestAt = i, best = 0, bestTie = 0;
@@ -80,4 +82,5 @@ export function settle(layered: Layered, order: Order, down: boolean): void {
       if (!moved) break;
     }
   }
+  return work;
 }

@@ -129,6 +129,9 @@ function sortLayer(layered: Layered, order: Order, r: number, byUpper: boolean, 
   return changed;
 }
 
+/** A pair of items looked at costs about as much as this many links. */
+const PAIR = 4;
+
 /** What is left to spend on ordering, in links looked at: the same on every machine, unlike seconds. */
 export interface Effort {
   left: number;
@@ -177,12 +180,12 @@ function total(cost: Int32Array): number {
 }
 
 /** Every order worth trying, best layers of each stitched together. */
-export function orderLayers(layered: Layered, effort: Effort, share: Float32Array | null = null): Order {
+export function orderLayers(layered: Layered, effort: Effort, share: Float32Array | null = null): { order: Order; crossings: number } {
   let best = searchOrder(layered, true, false);
   let cost = gaps(layered, best);
   let left = total(cost);
   const unit = layered.links + layered.count;
-  if (!left) return best;
+  if (!left) return { order: best, crossings: left };
   const improve = (next: Order) => {
     const nextCost = gaps(layered, next);
     const joined = stitch(layered, best, cost, next, nextCost);
@@ -198,7 +201,7 @@ export function orderLayers(layered: Layered, effort: Effort, share: Float32Arra
     const next = copyOrder(best);
     sweep(layered, next, 2, true, share);
     improve(next);
-    return best;
+    return { order: best, crossings: left };
   }
   const tries: [boolean, boolean, boolean][] = [
     [true, false, true], [false, false, false], [true, true, true], [false, true, false],
@@ -209,7 +212,7 @@ export function orderLayers(layered: Layered, effort: Effort, share: Float32Arra
     sweep(layered, next, 6, downFirst, share);
     effort.left -= 12 * unit;
     improve(next);
-    if (!left || effort.left < 8 * unit) return best;
+    if (!left || effort.left < 8 * unit) return { order: best, crossings: left };
   }
   // settle what is found, shake it, sweep and settle again; stitching keeps every local gain
   let random = 1;
@@ -220,13 +223,11 @@ export function orderLayers(layered: Layered, effort: Effort, share: Float32Arra
       sweep(layered, next, 2, round % 2 === 0, share);
       effort.left -= 6 * unit;
     }
-    settle(layered, next, round % 2 === 0);
-    settle(layered, next, round % 2 !== 0);
-    effort.left -= 10 * unit;
+    effort.left -= PAIR * (settle(layered, next, round % 2 === 0) + settle(layered, next, round % 2 !== 0)) + 2 * unit;
     if (improve(next) > 0) idle = 0;
     else idle++;
   }
-  return best;
+  return { order: best, crossings: left };
 }
 
 /** Moves some items to other places of their layers; the numbers are random, but the same every time. */

@@ -27,7 +27,7 @@ export function route(
   const { layers, layer, count, downStart } = layered;
   const { start, at } = order;
   const m = source.length;
-  const tailOf = "tail" in graph ? graph.tail : source;
+  const tailOf = arcs.tailOfEdge;
   const headAt = "tail" in graph ? graph.headAt : null;
   const lanes = collectLanes(layered, order, arcs, kind, source, target, tailOf);
   const PITCH = Math.max(4, gaps.line);

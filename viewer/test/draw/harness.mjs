@@ -1,5 +1,6 @@
 // Looks at the drawing, and measures it, in a real Chromium. From viewer/:
 //   node test/draw/harness.mjs shot OUT.png 'theme=dark&n=2000'      a screenshot
+//   node test/draw/harness.mjs motion OUT                            pictures of one layout turning into another
 //   node test/draw/harness.mjs frames 2000 100000 1000000            CPU of the main thread per frame
 import { build } from "esbuild";
 import { spawn } from "node:child_process";
@@ -18,11 +19,13 @@ async function page() {
 
 /** Chromium at the other end of a pipe: no port, no library. */
 class Browser {
+  static last;
   #next = 1;
   #waiting = new Map();
   #events = [];
   constructor(size = "1600,1000", more = []) {
     this.process = spawn("chromium", [...FLAGS, ...more, `--window-size=${size}`, `--user-data-dir=${join(folder, "profile")}`, "--remote-debugging-pipe", "about:blank"], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
+    Browser.last = this;
     let rest = "";
     this.process.stdio[4].on("data", (data) => {
       const parts = (rest + data).split("\0");
@@ -94,6 +97,8 @@ class Browser {
 
 const at = (list, q) => [...list].sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * q))];
 
+process.on("exit", () => Browser.last?.close());
+
 const [what, ...rest] = process.argv.slice(2);
 const url = await page();
 if (what === "shot") {
@@ -105,6 +110,30 @@ if (what === "shot") {
   await browser.run("new Promise((done) => setTimeout(done, 500))");
   const { data } = await browser.call("Page.captureScreenshot", { format: "png" });
   writeFileSync(out, Buffer.from(data, "base64"));
+  browser.close();
+} else if (what === "motion") {
+  const browser = new Browser("1000,800");
+  await browser.open(`${url}#theme=light`);
+  await browser.call("Emulation.setDeviceMetricsOverride", { width: 1000, height: 800, deviceScaleFactor: 1, mobile: false });
+  // The clock of the page stands still between pictures.
+  await browser.run(`
+    globalThis.clock = 0; globalThis.queue = [];
+    globalThis.requestAnimationFrame = (run) => queue.push(run);
+    globalThis.step = (ms) => { clock += ms; for (const run of queue.splice(0)) run(clock); };
+    globalThis.shut = smallScene("down", false);
+    renderer.resize(); renderer.setScene(shut, buildIndex(shut)); renderer.camera.set({ x: 300, y: 600, zoom: 0.8 });
+    step(1); step(16);
+    const opened = smallScene("down", true);
+    const place = (s) => { const b = 10; return { x: s.boxes.x[b], y: s.boxes.y[b] }; };
+    renderer.setScene(opened, buildIndex(opened), shut);
+    renderer.camera.keep(place(shut), place(opened));`);
+  for (let i = 0; i < 4; i++) {
+    await browser.run(`step(${i === 0 ? 1 : 60})`);
+    const { data } = await browser.call("Page.captureScreenshot", { format: "png" });
+    writeFileSync(`${rest[0]}${i}.png`, Buffer.from(data, "base64"));
+  }
+  await browser.run("step(100); step(16)");
+  console.log("at rest:", await browser.run("!renderer.busy() || queue.length"));
   browser.close();
 } else if (what === "frames") {
   console.log("boxes\tview\tmove\tmedian ms\tp95 ms\tscript median\tindex ms");
