@@ -38,6 +38,7 @@ interface Moment {
   items: number[];
 }
 
+const MARGIN = 36;
 const READABLE = 0.6; // the zoom below which titles are hard to read
 
 export class App {
@@ -51,7 +52,7 @@ export class App {
   private related: number[] = [];
   private details: Details | null = null;
   private pickedKernel = -1;
-  private viewOptions: ViewOptions = { direction: 'down', split: true, hidden: [], constants: false };
+  private viewOptions: ViewOptions = { direction: 'down', split: true, side: true, hidden: [], constants: false };
   private colour = 'phase';
   private edgeLabels: 'hover' | 'always' = 'hover';
   private edgeWidth: 'plain' | 'bytes' = 'plain';
@@ -65,6 +66,7 @@ export class App {
   private pending = 0;
   private shownFile = '';
   private ready = false;
+  private menuOpen = false;
 
   private canvas = h('canvas', { class: 'graph', tabindex: 0, role: 'application', 'aria-label': 'graph' });
   private tabs = h('nav', { class: 'tabs', 'aria-label': 'captures' });
@@ -247,13 +249,19 @@ export class App {
     return this.picture ? this.picture.scene.boxes.item.indexOf(item) : -1;
   }
 
+  /** The whole graph, with room above it for what lies over the drawing. */
+  private extent(scene: Scene): { x: number; y: number; width: number; height: number } {
+    const above = (scene.height / Math.max(1, this.canvas.clientHeight - 2 * MARGIN)) * 40;
+    return { x: 0, y: -above, width: scene.width, height: scene.height + above };
+  }
+
   /** At first: all of it if that can be read, else its beginning at a size that can. */
   private begin(): void {
     const scene = this.picture?.scene;
     if (!scene) return;
     const { camera } = this.renderer;
     camera.resize(this.canvas.clientWidth, this.canvas.clientHeight);
-    const whole = camera.fitOf({ x: 0, y: 0, width: scene.width, height: scene.height }, 48);
+    const whole = camera.fitOf(this.extent(scene), MARGIN);
     if (whole.zoom >= READABLE) {
       camera.set(whole);
       return;
@@ -269,7 +277,7 @@ export class App {
     const scene = this.picture?.scene;
     if (!scene) return;
     this.renderer.camera.resize(this.canvas.clientWidth, this.canvas.clientHeight);
-    void this.renderer.camera.fit({ x: 0, y: 0, width: scene.width, height: scene.height }, 48, ms);
+    void this.renderer.camera.fit(this.extent(scene), MARGIN, ms);
   }
 
   private async setOptions(options: Partial<ViewOptions>): Promise<void> {
@@ -607,23 +615,37 @@ export class App {
             return h('button', { class: on ? 'chip phase on' : 'chip phase', 'aria-pressed': String(on), onclick: flip }, h('span', { class: `dot phase-${name}` }), `${this.words.phases[name]} ${phases[i]!.toLocaleString()}`);
           })
         : []),
-      this.chip(this.words.edgeLabels, this.edgeLabels === 'always', () => {
-        this.edgeLabels = this.edgeLabels === 'always' ? 'hover' : 'always';
-        this.renderer.setPaint({ edgeLabels: this.edgeLabels });
-        this.redrawChrome();
-      }),
-      this.chip(this.words.edgeWidth, this.edgeWidth === 'bytes', () => {
-        this.edgeWidth = this.edgeWidth === 'bytes' ? 'plain' : 'bytes';
-        this.renderer.setPaint({ edgeWidth: this.edgeWidth });
-        this.redrawChrome();
-      }),
-      this.chip(this.words.constants, this.viewOptions.constants, () => this.run(this.setOptions({ constants: !this.viewOptions.constants }))),
-      present.length > 1 ? this.chip(this.words.split, this.viewOptions.split, () => this.run(this.setOptions({ split: !this.viewOptions.split }))) : null,
+      h(
+        'details',
+        { class: 'menu', open: this.menuOpen, ontoggle: (event: Event) => (this.menuOpen = (event.target as HTMLDetailsElement).open) },
+        h('summary', { class: 'chip' }, this.words.viewMenu),
+        h(
+          'div',
+          { class: 'menu-body' },
+          present.length > 1
+            ? this.option(this.words.split, this.viewOptions.split, () => this.run(this.setOptions({ split: !this.viewOptions.split })))
+            : null,
+          present.length > 1 && this.viewOptions.split
+            ? this.option(this.words.side, this.viewOptions.side, () => this.run(this.setOptions({ side: !this.viewOptions.side })))
+            : null,
+          this.option(this.words.constants, this.viewOptions.constants, () =>
+            this.run(this.setOptions({ constants: !this.viewOptions.constants })),
+          ),
+          this.option(this.words.edgeLabels, this.edgeLabels === 'always', () => {
+            this.edgeLabels = this.edgeLabels === 'always' ? 'hover' : 'always';
+            this.renderer.setPaint({ edgeLabels: this.edgeLabels });
+          }),
+          this.option(this.words.edgeWidth, this.edgeWidth === 'bytes', () => {
+            this.edgeWidth = this.edgeWidth === 'bytes' ? 'plain' : 'bytes';
+            this.renderer.setPaint({ edgeWidth: this.edgeWidth });
+          }),
+        ),
+      ),
     );
   }
 
-  private chip(text: string, on: boolean, run: () => void): HTMLElement {
-    return h('button', { class: on ? 'chip on' : 'chip', 'aria-pressed': String(on), onclick: run }, text);
+  private option(text: string, on: boolean, run: () => void): HTMLElement {
+    return h('label', {}, h('input', { type: 'checkbox', checked: on, onchange: run }), text);
   }
 
   private colourPicker(info: CaptureInfo | undefined): HTMLElement {

@@ -14,6 +14,8 @@ import { Bag, search } from "./tree.ts";
 
 /** Text smaller than this is not read. */
 const LEAST_TEXT = 6;
+/** Second lines of more boxes than this would be too much to read, and to draw in time. */
+const MOST_DETAILS = 1200;
 const panels = new Bag();
 const leaves = new Bag();
 
@@ -58,7 +60,8 @@ export function paintHeaders(frame: Frame): void {
       // The title stays on the screen while its group's header does.
       const end = left + boxes.width[b]! * zoom;
       const x = Math.max(left, Math.min(-2, end - (PANEL_LEFT + text.titleWidth + 16 + text.badgeWidth) * zoom));
-      const all = x === left;
+      // While it grows out of a closed one there may not be room for everything yet.
+      const all = x === left && boxes.width[b]! >= PANEL_LEFT + text.titleWidth + text.detailWidth + text.countWidth + text.badgeWidth + TEXT_RIGHT + 12;
       const phase = theme.phases[boxes.phase[b]!]!;
       if (pass === "title") {
         ctx.fillStyle = phase.accent;
@@ -70,7 +73,7 @@ export function paintHeaders(frame: Frame): void {
         ctx.fillStyle = theme.dimText;
         if (text.detail && all) ctx.fillText(text.detail, x + (PANEL_LEFT + text.titleWidth + 8) * zoom, y + middle + 4.4 * zoom);
         const right = end - (TEXT_RIGHT + (text.badge ? text.badgeWidth + 4 : 0)) * zoom;
-        if (text.count) {
+        if (text.count && (all || x !== left)) {
           ctx.textAlign = "right";
           ctx.fillText(text.count, right, y + middle + 4.4 * zoom);
           ctx.textAlign = "left";
@@ -206,7 +209,7 @@ function bars(frame: Frame, phase: number, accent: string, dim: boolean): void {
 function texts(frame: Frame): void {
   const { ctx, scene: { boxes }, theme, paint, zoom, ox, oy, fitter, boxAlpha } = frame;
   if (TITLE_SIZE * zoom < LEAST_TEXT) return;
-  const detailed = DETAIL_SIZE * zoom >= LEAST_TEXT;
+  const detailed = DETAIL_SIZE * zoom >= LEAST_TEXT && leaves.size <= MOST_DETAILS;
   for (const pass of ["title", "group", "detail", "badge"] as const) {
     if (pass !== "title" && pass !== "group" && !detailed) continue;
     setFont(ctx, pass, zoom);

@@ -13,6 +13,8 @@ export interface Density {
   /** How much of a cell is covered, 0–255, and the commonest phase in it. */
   cover: Uint8Array;
   phase: Uint8Array;
+  /** The box that covers most of a cell: its colour stands for the cell when the page colours boxes. -1: none. */
+  box: Int32Array;
 }
 
 const SMALLEST = 16;
@@ -29,7 +31,8 @@ export function buildDensity(boxes: Boxes, ids: Int32Array, width: number, heigh
   const total = start.at(-1)! + columns.at(-1)! * rows.at(-1)!;
   const cover = new Uint8Array(total);
   const phase = new Uint8Array(total);
-  lowest(boxes, ids, cell, columns[0]!, rows[0]!, cover, phase);
+  const box = new Int32Array(total).fill(-1);
+  lowest(boxes, ids, cell, columns[0]!, rows[0]!, cover, phase, box);
   const sums = new Float64Array(PHASES.length);
   for (let l = 1; l < start.length; l++) {
     const [from, to] = [start[l - 1]!, start[l]!];
@@ -38,12 +41,17 @@ export function buildDensity(boxes: Boxes, ids: Int32Array, width: number, heigh
       const [cx, cy] = [2 * (k % across), 2 * Math.floor(k / across)];
       sums.fill(0);
       let sum = 0;
+      let most = -1;
       for (let q = 0; q < 4; q++) {
         const [x, y] = [cx + (q & 1), cy + (q >> 1)];
         if (x >= wide || y >= high) continue;
         const at = from + y * wide + x;
         sum += cover[at]!;
         sums[phase[at]!]! += cover[at]!;
+        if (box[at]! >= 0 && cover[at]! > most) {
+          most = cover[at]!;
+          box[to + k] = box[at]!;
+        }
       }
       cover[to + k] = Math.ceil(sum / 4);
       let best = 0;
@@ -51,13 +59,14 @@ export function buildDensity(boxes: Boxes, ids: Int32Array, width: number, heigh
       phase[to + k] = best;
     }
   }
-  return { cell, columns: Int32Array.from(columns), rows: Int32Array.from(rows), start: Int32Array.from(start), cover, phase };
+  return { cell, columns: Int32Array.from(columns), rows: Int32Array.from(rows), start: Int32Array.from(start), cover, phase, box };
 }
 
-function lowest(boxes: Boxes, ids: Int32Array, cell: number, columns: number, rows: number, cover: Uint8Array, phase: Uint8Array): void {
+function lowest(boxes: Boxes, ids: Int32Array, cell: number, columns: number, rows: number, cover: Uint8Array, phase: Uint8Array, box: Int32Array): void {
   const area = new Float32Array(columns * rows);
   // The commonest phase by a vote in one pass: another phase's area counts against the leader.
   const lead = new Float32Array(columns * rows);
+  const largest = new Float32Array(columns * rows);
   for (let i = 0; i < ids.length; i++) {
     const b = ids[i]!;
     const x0 = boxes.x[b]!;
@@ -74,6 +83,10 @@ function lowest(boxes: Boxes, ids: Int32Array, cell: number, columns: number, ro
         const part = high * (Math.min(x1, (cx + 1) * cell) - Math.max(x0, cx * cell));
         const at = cy * columns + cx;
         area[at]! += part;
+        if (part > largest[at]!) {
+          largest[at] = part;
+          box[at] = b;
+        }
         if (phase[at] === p) {
           lead[at]! += part;
         } else if (lead[at]! >= part) {

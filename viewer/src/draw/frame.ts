@@ -82,7 +82,7 @@ export function frameOf(input: FrameInput): Frame {
 
 /** Cards turn into flat colour as they become small: 0 a card, 1 flat. */
 export function flatness(zoom: number): number {
-  return Math.max(0, Math.min(1, (0.5 - zoom) / 0.3));
+  return Math.max(0, Math.min(1, (0.55 - zoom) / 0.3));
 }
 
 /** The colour the page gave a box, or null. */

@@ -40,6 +40,7 @@ export interface Fitted {
   countWidth: number;
   /** Widths as in the table. */
   titleWidth: number;
+  detailWidth: number;
 }
 
 /** The texts of the boxes of one scene, fitted once each. */
@@ -84,5 +85,6 @@ export function fitBox(scene: Scene, box: number): Fitted {
   // A panel has its second line beside the title.
   const detailRoom = panel ? room - countWidth - 20 : boxes.width[box]! - TEXT_LEFT - TEXT_RIGHT;
   const two = panel || boxes.height[box]! >= TWO_LINES;
-  return { title, titleWidth, badge, badgeWidth, count, countWidth, detail: two ? fitText(below, detailRoom, DETAIL_SIZE) : "" };
+  const detail = two ? fitText(below, detailRoom, DETAIL_SIZE) : "";
+  return { title, titleWidth, badge, badgeWidth, count, countWidth, detail, detailWidth: textWidth(detail, DETAIL_SIZE) };
 }

@@ -217,7 +217,10 @@ function carried(place: Place, scene: Scene, b: number, both: (group: number) =>
     if (pair === null) continue;
     const [here, there] = pair;
     const [u, v] = [(place.x + place.w / 2 - here.x) / here.w, (place.y + place.h / 2 - here.y) / here.h];
-    return { x: there.x + u * there.w - place.w / 2, y: there.y + v * there.h - place.h / 2, w: place.w, h: place.h };
+    // Groups shrink with the group around them, cards keep their size: text does not shrink.
+    const open = scene.boxes.kind[b] === BoxKind.Open;
+    const [w, h] = open ? [(place.w * there.w) / here.w, (place.h * there.h) / here.h] : [place.w, place.h];
+    return { x: there.x + u * there.w - w / 2, y: there.y + v * there.h - h / 2, w, h };
   }
   return place;
 }

@@ -7,8 +7,7 @@ import type { Frame } from "./frame.ts";
 import { fillOf, flatRgb, litColour } from "./frame.ts";
 import { PANEL_SIZES, PIECE_LENGTHS } from "./spatial.ts";
 import { panelOf } from "./theme.ts";
-import { Bag, countIn, firstOf, floorFor, search } from "./tree.ts";
-import type { Tree } from "./tree.ts";
+import { Bag, countIn, floorFor, search } from "./tree.ts";
 
 const MOST_BLOCKS = 64_000;
 const MOST_LINES = 5000;
@@ -191,7 +190,8 @@ function blocks(frame: Frame): void {
 }
 
 function cells(frame: Frame, colours: number[], background: number): void {
-  const { index: { density, leaves }, pixels, paint, zoom, ox, oy } = frame;
+  const { index: { density }, pixels, paint, zoom, ox, oy } = frame;
+  const dim = paint.dim ? frame.theme.dimmed : 1;
   const level = levelFor(density, zoom, CELL);
   const side = density.cell * 2 ** level;
   const [columns, rows, start] = [density.columns[level]!, density.rows[level]!, density.start[level]!];
@@ -199,7 +199,6 @@ function cells(frame: Frame, colours: number[], background: number): void {
   const [top, bottom] = [Math.max(0, Math.floor(frame.y0 / side)), Math.min(rows - 1, Math.floor(frame.y1 / side))];
   // Even thin cover shows: mixed once for all of a shade, not pixel by pixel.
   const shades = colours.map((rgb) => Array.from({ length: COVERS }, (_, c) => mix(background, rgb, Math.min(1, 0.15 + (1.5 * c) / COVERS))));
-  const own = paint.fill === null ? null : fillsOf(frame, leaves);
   for (let cy = top; cy <= bottom; cy++) {
     const y0 = cy * side * zoom + oy;
     for (let cx = left; cx <= right; cx++) {
@@ -208,22 +207,14 @@ function cells(frame: Frame, colours: number[], background: number): void {
       if (cover === 0) continue;
       const x0 = cx * side * zoom + ox;
       const shade = (cover * COVERS) >> 8;
-      const rgb = own === null ? shades[density.phase[at]!]![shade]! : mix(background, own(cx * side, cy * side, side) ?? colours[density.phase[at]!]!, Math.min(1, 0.15 + (1.5 * shade) / COVERS));
+      let rgb = shades[density.phase[at]!]![shade]!;
+      if (paint.fill !== null) {
+        const own = fillOf(paint, density.box[at]!);
+        if (own !== null) rgb = mix(background, parseColour(own), Math.min(1, 0.15 + (1.5 * shade) / COVERS) * dim);
+      }
       pixels.block(x0, y0, x0 + side * zoom, y0 + side * zoom, rgb);
     }
   }
-}
-
-const few = new Bag();
-
-/** The page's own colour at a cell: that of the first box there. */
-function fillsOf(frame: Frame, tree: Tree): (x: number, y: number, side: number) => number | null {
-  return (x, y, side) => {
-    few.size = 0;
-    search(tree, x, y, x + side, y + side, few, 0);
-    const own = few.size === 0 ? null : fillOf(frame.paint, firstOf(tree, few.items[0]!, 0));
-    return own === null ? null : parseColour(own);
-  };
 }
 
 /** What is selected, related or found stays visible however small it is. */

@@ -7,8 +7,8 @@ import { paintOverview } from "./overview.ts";
 import { countIn } from "./tree.ts";
 
 /** Smaller than this, or more than so many boxes: cards are not worth their cost. */
-const CARD_ZOOM = 0.2;
-const MOST_CARDS = 3000;
+const CARD_ZOOM = 0.25;
+const MOST_CARDS = 2200;
 
 export function fromAfar(frame: Frame): boolean {
   return frame.boxAlpha === null && (frame.zoom < CARD_ZOOM || countIn(frame.index.leaves, frame.x0, frame.y0, frame.x1, frame.y1) > MOST_CARDS);

@@ -56,7 +56,8 @@ function classOf(length: number, limits: readonly number[]): number {
 /** The buffers of an index, for postMessage's transfer list. */
 export function buffersOf(index: SceneIndex): ArrayBuffer[] {
   const columns: ArrayBufferView[] = [
-    index.density.columns, index.density.rows, index.density.start, index.density.cover, index.density.phase, index.pieceEdge, index.pieceFrom, index.pieceTo, index.touchStart, index.touching,
+    index.density.columns, index.density.rows, index.density.start, index.density.cover, index.density.phase, index.density.box,
+    index.pieceEdge, index.pieceFrom, index.pieceTo, index.touchStart, index.touching,
   ];
   for (const tree of [index.leaves, ...index.panels, ...index.pieces]) columns.push(tree.ids, tree.bounds, tree.levels);
   return columns.map((column) => column.buffer as ArrayBuffer);

@@ -11,7 +11,7 @@ import { Metrics } from './metrics.ts';
 import { Repeats } from './repeats.ts';
 import { buildScene } from './scene.ts';
 import { Sources } from './sources.ts';
-import { buildTree, groupClass, groupTitle, scopePath, type Tree } from './tree.ts';
+import { buildTree, groupClass, groupOrder, groupTitle, scopePath, type Tree } from './tree.ts';
 import { Types } from './types.ts';
 import { visible, type Visible } from './visible.ts';
 
@@ -184,6 +184,7 @@ export class Engine {
       types,
       visible: view.visible,
       direction: view.options.direction,
+      side: view.options.side,
       cache: view.cache,
       outputs: view.outputs,
       counts: this.counts,
@@ -429,7 +430,7 @@ export class Engine {
       phase: tree.phase[child]! >= 0 ? tree.phase[child]! : graph.phase[tree.first[child]!]!,
       children: row(tree.childGroups, child).length + row(tree.childNodes, child).length,
       isGroup: true,
-      order: tree.first[child]!,
+      order: groupOrder(tree, child),
     }));
     const nodes = [...row(tree.childNodes, g).subarray(0, 2000)].map((node) => ({
       item: node,

@@ -31,7 +31,8 @@ export interface ViewOptions {
   direction: 'down' | 'right';
   split: boolean;
   hidden: number[]; // phases
-  constants: boolean; // constants as boxes of their own
+  constants: boolean; // constants and parameters as boxes of their own
+  side: boolean; // phases beside each other instead of one after the other
 }
 
 export interface Picture {

@@ -2,8 +2,10 @@
 
 import type { Graph, Pools } from '../wire/capture.ts';
 import { layoutNested, type LayoutCache } from '../layout/nested.ts';
-import { BoxKind, type Scene } from '../scene.ts';
+import type { NestedGraph, Options } from '../layout/types.ts';
+import { BoxKind, PHASES, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
+import { layoutColumns } from './columns.ts';
 import { groupClass, groupTitle, type Tree } from './tree.ts';
 import type { Types } from './types.ts';
 import type { Visible } from './visible.ts';
@@ -16,6 +18,7 @@ const WIDEST = 300;
 const TWO_LINES = 42;
 const ONE_LINE = 28;
 const HEADER = 30;
+const [FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER] = [PHASES.indexOf('forward'), PHASES.indexOf('backward'), PHASES.indexOf('recompute'), PHASES.indexOf('optimizer')];
 const PADDING = 14;
 
 /** Longer chains fold into columns. A chain of n boxes is about as wide as high when it is folded at this height. */
@@ -46,6 +49,7 @@ export interface SceneInput {
   types: Types;
   visible: Visible;
   direction: 'down' | 'right';
+  side: boolean; // phases beside each other
   cache: LayoutCache;
   outputs: { start: Int32Array; item: Int32Array }; // values by producing operator
   counts: (n: number) => string; // "83 ops" in the language of the page
@@ -111,8 +115,7 @@ export function buildScene(input: SceneInput): Scene {
     label[e] = names.id(v.uses[e]! > 1 ? (text ? `${v.uses[e]} × ${text}` : `${v.uses[e]}`) : text);
     weight[e] = graph.producer[value]! < 0 ? 0.2 : 1;
   }
-  const laid = layoutNested(
-    {
+  const nested: NestedGraph = {
       n,
       parent: v.parent,
       open: v.open,
@@ -125,10 +128,10 @@ export function buildScene(input: SceneInput): Scene {
       weight,
       order: v.order,
       key: (box: number) => `${v.item[box]}`,
-    },
-    { direction: input.direction, gapX: 24, gapY: 34, maxHeight: tallest(n), quality: n < 3000 ? 'good' : 'fast' },
-    input.cache,
-  );
+  };
+  const options: Options = { direction: input.direction, gapX: 24, gapY: 34, maxHeight: tallest(n), quality: n < 3000 ? 'good' : 'fast' };
+  const column = input.side ? columns(tree, v) : null;
+  const laid = column ? layoutColumns(nested, column, options, input.cache) : layoutNested(nested, options, input.cache);
   return {
     width: laid.totalWidth,
     height: laid.totalHeight,
@@ -163,6 +166,25 @@ export function buildScene(input: SceneInput): Scene {
       label,
     },
   };
+}
+
+/** The column of each box: training phases beside each other, what comes before them above the first. */
+function columns(tree: Tree, v: Visible): Int32Array | null {
+  const column = new Int32Array(v.count);
+  const seen = new Map<number, number>();
+  for (const phase of [FORWARD, RECOMPUTE, BACKWARD, OPTIMIZER]) {
+    for (let box = 0; box < v.count; box++) {
+      const group = v.item[box]! - tree.nodes;
+      if (v.parent[box]! < 0 && group >= 0 && group < tree.groups && tree.isPhase[group] && tree.phase[group] === phase) seen.set(phase, seen.size);
+    }
+  }
+  if (seen.size < 2) return null;
+  for (let box = 0; box < v.count; box++) {
+    const around = v.parent[box]!;
+    const group = v.item[box]! - tree.nodes;
+    column[box] = around >= 0 ? column[around]! : group >= 0 && group < tree.groups ? (seen.get(tree.phase[group]!) ?? 0) : 0;
+  }
+  return column;
 }
 
 /** `torch.ops.aten.add.Tensor` reads as `add`; the full name stands in the panel. */

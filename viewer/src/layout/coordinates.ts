@@ -72,7 +72,7 @@ export function placeItems(
 
   // Aligning layer by layer, small lopsidedness adds up and a deep drawing drifts away sideways. So
   // now and then, on the layer with fewest items, all lines step back to the middle together.
-  const calm = new Uint8Array(layers);
+  const calm = new Uint8Array(layers), stepped = new Uint8Array(layers);
   let broadest = 0;
   for (let r = 0; r < layers; r += WINDOW) {
     let best = r;
@@ -83,7 +83,7 @@ export function placeItems(
     }
     calm[best] = 1;
   }
-  const tolerance = Math.max(200, 0.3 * broadest);
+  const tolerance = Math.max(400, 0.5 * broadest);
 
   const place = (r: number, useUp: boolean, useDown: boolean) => {
     const from = start[r], size = start[r + 1] - from;
@@ -129,7 +129,8 @@ export function placeItems(
         all += force[i];
       }
       const middle = sum / all;
-      if (Math.abs(middle) > tolerance) for (let i = 0; i < size; i++) want[i] -= middle;
+      stepped[r] = Math.abs(middle) > tolerance ? 1 : 0;
+      if (stepped[r]) for (let i = 0; i < size; i++) want[i] -= middle;
     }
     // pool adjacent violators
     let blocks = 0;
@@ -156,8 +157,13 @@ export function placeItems(
     for (let r = layers - 2; r >= 0; r--) place(r, false, true);
   }
   if (passes) {
-    for (let l = 0; l < layered.links; l++) if (strength[l] === LEAF) strength[l] = 0.4;
-    straighten(layered, order, half, gaps, x, strength, passes, boxes);
+    // a parameter goes where its box is, and its box minds how long the line becomes, but not the other way round
+    const up = strength.slice(), down = strength.slice();
+    for (let l = 0; l < layered.links; l++) {
+      if (feeds[upper[l]]) [up[l], down[l]] = [1, 0.3];
+      else if (ends[lower[l]]) [up[l], down[l]] = [0.3, 1];
+    }
+    straighten(layered, order, half, gaps, x, up, down, passes, boxes, stepped);
   }
   return x;
 }

@@ -8,10 +8,12 @@ const LARGEST = 400;
 /**
  * Shortens lines: every layer in turn is moved to where the sum of distances to its neighbours above
  * and below is least, given its order and gaps. That is isotonic regression again, by medians in
- * place of means, so that most lines become exactly straight. `pull` is the weight of each link.
+ * place of means, so that most lines become exactly straight. `pullUp` and `pullDown`
+ * say how hard a link pulls its lower and its upper item; layers that are `held` stay where they are, or their bends would wander to the end of the drawing.
  */
 export function straighten(
-  layered: Layered, order: Order, half: Float64Array, gaps: Gaps, x: Float64Array, pull: Float32Array, passes: number, boxes: number,
+  layered: Layered, order: Order, half: Float64Array, gaps: Gaps, x: Float64Array,
+  pullUp: Float32Array, pullDown: Float32Array, passes: number, boxes: number, held: Uint8Array,
 ): void {
   const { layers, upper, lower, upperAt, lowerAt, downStart, upStart, upLink } = layered;
   const { start, at } = order;
@@ -49,6 +51,7 @@ export function straighten(
 
   /** On a tie the side that was placed last wins, so that a bend wanders on instead of smearing out. */
   const place = (r: number, down: boolean) => {
+    if (held[r]) return;
     const above = down ? 1.01 : 1, below = down ? 1 : 1.01;
     const first = start[r], size = start[r + 1] - first;
     let links = 0;
@@ -74,10 +77,10 @@ export function straighten(
       };
       for (let k = upStart[v]; k < upStart[v + 1]; k++) {
         const l = upLink[k];
-        add((upperAt ? x[upper[l]] + upperAt[l] - lowerAt![l] : x[upper[l]]) - shift, above * pull[l]);
+        add((upperAt ? x[upper[l]] + upperAt[l] - lowerAt![l] : x[upper[l]]) - shift, above * pullUp[l]);
       }
       for (let l = downStart[v]; l < downStart[v + 1]; l++) {
-        add((lowerAt ? x[lower[l]] + lowerAt[l] - upperAt![l] : x[lower[l]]) - shift, below * pull[l]);
+        add((lowerAt ? x[lower[l]] + lowerAt[l] - upperAt![l] : x[lower[l]]) - shift, below * pullDown[l]);
       }
       if (count === begin) add(x[v] - shift, 0.001);
       from[blocks] = begin;

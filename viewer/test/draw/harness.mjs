@@ -2,6 +2,7 @@
 //   node test/draw/harness.mjs shot OUT.png 'theme=dark&n=2000'      a screenshot
 //   node test/draw/harness.mjs motion OUT                            pictures of one layout turning into another
 //   node test/draw/harness.mjs frames 2000 100000 1000000            CPU of the main thread per frame
+// ASK=heat or ASK=lit=dim before the last one measures with colours, or with boxes lit.
 import { build } from "esbuild";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -139,11 +140,11 @@ if (what === "shot") {
   console.log("boxes\tview\tmove\tmedian ms\tp95 ms\tscript median\tindex ms");
   for (const n of rest) {
     const browser = new Browser();
-    await browser.open(`${url}#n=${n}`);
+    await browser.open(`${url}#n=${n}&${process.env.ASK ?? ""}`);
     await browser.call("Emulation.setDeviceMetricsOverride", { width: 1600, height: 1000, deviceScaleFactor: 1, mobile: false });
     await browser.run("renderer.resize(); renderer.camera.fit({x: 0, y: 0, width: scene.width, height: scene.height})");
     const fit = await browser.run("renderer.camera.view.zoom");
-    const views = [["whole", fit], ["0.1", 0.1], ["0.21", 0.21], ["0.3", 0.3], ["0.5", 0.5], ["1", 1]].filter(([, zoom]) => zoom >= fit);
+    const views = [["whole", fit], ["0.1", 0.1], ["0.2", 0.2], ["0.26", 0.26], ["0.35", 0.35], ["0.5", 0.5], ["1", 1]].filter(([, zoom]) => zoom >= fit);
     for (const [name, zoom] of views) {
       await browser.run(`renderer.camera.set({x: scene.width / 2, y: scene.height / 2, zoom: ${zoom}})`);
       for (const move of ["pan", "zoom"]) {

@@ -134,12 +134,19 @@ export function smallScene(direction: "down" | "right" = "down", open = true): S
   return laidOut(items, pairs, direction);
 }
 
+const known = new Map<string, number>();
+
 function laidOut(items: Item[], pairs: [number, number, string][], direction: "down" | "right"): Scene {
   const n = items.length;
   const boxes = makeBoxes(n);
   const texts = [""];
   const text = (t: string | undefined): number => (t ? (texts.includes(t) ? texts.indexOf(t) : texts.push(t) - 1) : 0);
+  const paths: string[] = [];
   items.forEach((item, b) => {
+    paths.push(`${item.parent === undefined ? "" : paths[item.parent]}/${item.title}`);
+    // The same thing has the same number in every scene, open or closed.
+    if (!known.has(paths[b]!)) known.set(paths[b]!, known.size);
+    boxes.item[b] = known.get(paths[b]!)!;
     boxes.parent[b] = item.parent ?? -1;
     boxes.depth[b] = item.parent === undefined ? 0 : boxes.depth[item.parent]! + 1;
     boxes.kind[b] = item.kind ?? BoxKind.Op;
