@@ -95,7 +95,7 @@ def _chromium_pid() -> int:
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 command = (entry / "cmdline").read_bytes()
-                if b"chromium" in command.split(b"\0")[0] and b"--type=" not in command:
+                if b"--user-data-dir" in command and b"--type=" not in command:
                     found.append((float((entry / "stat").read_text().rpartition(")")[2].split()[19]), int(entry.name)))
     return max(found)[1]
 

@@ -1,12 +1,14 @@
 // The graph from afar: every box a few pixels or less. Drawn into pixels, from the index's pyramid when there
 // are too many boxes.
-import type { Boxes } from "../scene.ts";
+import type { Boxes, Paint } from "../scene.ts";
 import { mix, parseColour } from "./colour.ts";
 import { levelFor } from "./density.ts";
+import type { Density } from "./density.ts";
 import type { Frame } from "./frame.ts";
 import { fillOf, flatRgb, litColour } from "./frame.ts";
 import { PANEL_SIZES, PIECE_LENGTHS } from "./spatial.ts";
 import { panelOf } from "./theme.ts";
+import type { Theme } from "./theme.ts";
 import { Bag, countIn, floorFor, search } from "./tree.ts";
 
 const MOST_BLOCKS = 64_000;
@@ -190,15 +192,15 @@ function blocks(frame: Frame): void {
 }
 
 function cells(frame: Frame, colours: number[], background: number): void {
-  const { index: { density }, pixels, paint, zoom, ox, oy } = frame;
-  const dim = paint.dim ? frame.theme.dimmed : 1;
+  const { index: { density }, pixels, zoom, ox, oy } = frame;
   const level = levelFor(density, zoom, CELL);
   const side = density.cell * 2 ** level;
   const [columns, rows, start] = [density.columns[level]!, density.rows[level]!, density.start[level]!];
   const [left, right] = [Math.max(0, Math.floor(frame.x0 / side)), Math.min(columns - 1, Math.floor(frame.x1 / side))];
   const [top, bottom] = [Math.max(0, Math.floor(frame.y0 / side)), Math.min(rows - 1, Math.floor(frame.y1 / side))];
   // Even thin cover shows: mixed once for all of a shade, not pixel by pixel.
-  const shades = colours.map((rgb) => Array.from({ length: COVERS }, (_, c) => mix(background, rgb, Math.min(1, 0.15 + (1.5 * c) / COVERS))));
+  const shades = colours.map((rgb) => Array.from({ length: COVERS }, (_, c) => mix(background, rgb, strength(c))));
+  const colouring = colouringOf(frame, level, background);
   for (let cy = top; cy <= bottom; cy++) {
     const y0 = cy * side * zoom + oy;
     for (let cx = left; cx <= right; cx++) {
@@ -207,14 +209,43 @@ function cells(frame: Frame, colours: number[], background: number): void {
       if (cover === 0) continue;
       const x0 = cx * side * zoom + ox;
       const shade = (cover * COVERS) >> 8;
-      let rgb = shades[density.phase[at]!]![shade]!;
-      if (paint.fill !== null) {
-        const own = fillOf(paint, density.box[at]!);
-        if (own !== null) rgb = mix(background, parseColour(own), Math.min(1, 0.15 + (1.5 * shade) / COVERS) * dim);
-      }
+      const own = colouring === null ? -1 : colouring[at - start]!;
+      const rgb = own >= 0 ? own : shades[density.phase[at]!]![shade]!;
       pixels.block(x0, y0, x0 + side * zoom, y0 + side * zoom, rgb);
     }
   }
+}
+
+/** How strongly a cell of one of the shades of cover is coloured. */
+function strength(shade: number): number {
+  return Math.min(1, 0.15 + (1.5 * shade) / COVERS);
+}
+
+interface Colouring {
+  fill: Paint["fill"];
+  density: Density;
+  level: number;
+  theme: Theme;
+  dim: boolean;
+  rgb: Int32Array;
+}
+
+let lastColouring: Colouring | null = null;
+
+/** The page's own colours of the cells of a level (-1: none), or null without any. Kept while nothing but the view changes. */
+function colouringOf(frame: Frame, level: number, background: number): Int32Array | null {
+  const { index: { density }, paint: { fill, dim }, theme } = frame;
+  if (fill === null) return null;
+  const last = lastColouring;
+  if (last !== null && last.fill === fill && last.density === density && last.level === level && last.theme === theme && last.dim === dim) return last.rgb;
+  const start = density.start[level]!;
+  const rgb = new Int32Array(density.columns[level]! * density.rows[level]!).fill(-1);
+  for (let k = 0; k < rgb.length; k++) {
+    const own = density.cover[start + k] === 0 ? null : fillOf(frame.paint, density.box[start + k]!);
+    if (own !== null) rgb[k] = mix(background, parseColour(own), strength((density.cover[start + k]! * COVERS) >> 8) * (dim ? theme.dimmed : 1));
+  }
+  lastColouring = { fill, density, level, theme, dim, rgb };
+  return rgb;
 }
 
 /** What is selected, related or found stays visible however small it is. */

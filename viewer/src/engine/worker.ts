@@ -36,6 +36,7 @@ export function serve(port: { postMessage(message: Answer, move: Transferable[])
 /** All buffers in an answer, each once. */
 function buffers(value: unknown, found = new Set<ArrayBuffer>()): ArrayBuffer[] {
   if (ArrayBuffer.isView(value)) found.add(value.buffer as ArrayBuffer);
-  else if (value && typeof value === 'object' && !Array.isArray(value)) for (const inner of Object.values(value)) buffers(inner, found);
+  else if (Array.isArray(value) && typeof value[0] !== 'object') return [...found];
+  else if (value && typeof value === 'object') for (const inner of Object.values(value)) buffers(inner, found);
   return [...found];
 }

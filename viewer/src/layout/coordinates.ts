@@ -10,7 +10,7 @@ export interface Gaps {
 }
 
 export function gapsFor(gapX: number): Gaps {
-  return { box: gapX, side: gapX * 0.6, line: gapX * 0.4 };
+  return { box: gapX, side: gapX * 0.5, line: gapX * 0.4 };
 }
 
 /** Least distance of the centres of neighbours a and b; items from `boxes` on are lines. */
@@ -83,7 +83,7 @@ export function placeItems(
     }
     calm[best] = 1;
   }
-  const tolerance = Math.max(400, 0.5 * broadest);
+  const tolerance = Math.max(300, 0.25 * broadest);
 
   const place = (r: number, useUp: boolean, useDown: boolean) => {
     const from = start[r], size = start[r + 1] - from;

@@ -216,7 +216,8 @@ export function orderLayers(layered: Layered, effort: Effort, share: Float32Arra
   }
   // settle what is found, shake it, sweep and settle again; stitching keeps every local gain
   let random = 1;
-  for (let round = 0, idle = 0; effort.left > 0 && idle < 6 && left; round++) {
+  const patience = 2 + Math.min(4, unit >> 8);
+  for (let round = 0, idle = 0; effort.left > 0 && idle < patience && left; round++) {
     const next = copyOrder(best);
     if (round >= 2) {
       random = shake(next, layered, random);

@@ -168,7 +168,7 @@ export function assignRanks(n: number, arcs: Arcs, inPorts = 0, outPorts = 0): R
     }
     return moved;
   };
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < (n > 20000 ? 2 : 4); round++) {
     measureReach();
     const alone = sinkAlone();
     measureReach();

@@ -49,10 +49,10 @@ export function straighten(
     }
   };
 
-  /** On a tie the side that was placed last wins, so that a bend wanders on instead of smearing out. */
-  const place = (r: number, down: boolean) => {
+  /** `firm`: on a tie the side that was placed last wins, so that a bend wanders on instead of smearing out. */
+  const place = (r: number, down: boolean, firm: boolean) => {
     if (held[r]) return;
-    const above = down ? 1.01 : 1, below = down ? 1 : 1.01;
+    const above = firm && down ? 1.01 : 1, below = firm && !down ? 1.01 : 1;
     const first = start[r], size = start[r + 1] - first;
     let links = 0;
     for (let i = 0; i < size; i++) {
@@ -98,7 +98,8 @@ export function straighten(
     for (let b = 0; b < blocks; b++) for (; i < last[b]; i++) x[at[first + i]] = best[b] + offset[i];
   };
   for (let pass = 0; pass < passes; pass++) {
-    if (pass % 2 === 0) for (let r = 0; r < layers; r++) place(r, true);
-    else for (let r = layers - 1; r >= 0; r--) place(r, false);
+    const firm = pass + 2 >= passes; // first find short lines, then make them straight
+    if (pass % 2 === 0) for (let r = 0; r < layers; r++) place(r, true, firm);
+    else for (let r = layers - 1; r >= 0; r--) place(r, false, firm);
   }
 }
