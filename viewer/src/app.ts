@@ -67,6 +67,7 @@ export class App {
   private shownFile = '';
   private ready = false;
   private menuOpen = false;
+  private allPairs = false;
 
   private canvas = h('canvas', { class: 'graph', tabindex: 0, role: 'application', 'aria-label': 'graph' });
   private tabs = h('nav', { class: 'tabs', 'aria-label': 'captures' });
@@ -405,6 +406,7 @@ export class App {
       related: new Set(related),
       found: new Set(found),
       dim: (dim && related.length > 0) || (found.length > 0 && selected.length === 0),
+      links: await this.client.pairs(this.allPairs ? null : (this.selection.at(-1) ?? -1)),
       fill: await this.fills(),
     });
   }
@@ -631,6 +633,12 @@ export class App {
           this.option(this.words.constants, this.viewOptions.constants, () =>
             this.run(this.setOptions({ constants: !this.viewOptions.constants })),
           ),
+          this.captures[this.capture]?.stages[this.stage]?.links.grad
+            ? this.option(this.words.pairs, this.allPairs, () => {
+                this.allPairs = !this.allPairs;
+                this.run(this.repaint());
+              })
+            : null,
           this.option(this.words.edgeLabels, this.edgeLabels === 'always', () => {
             this.edgeLabels = this.edgeLabels === 'always' ? 'hover' : 'always';
             this.renderer.setPaint({ edgeLabels: this.edgeLabels });

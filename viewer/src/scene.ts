@@ -69,6 +69,8 @@ export interface Paint {
   hoveredEdge: number; // edge or -1
   /** A colour per box (CSS), or null: colours by phase. */
   fill: (string | null)[] | null;
+  /** Pairs of boxes (a, b, a, b …) that are joined by a dotted arc. */
+  links: Int32Array | null;
   /** Edge labels: none, shape on hover only, or always where there is room. */
   edgeLabels: 'hover' | 'always';
   /** Width of edges by the bytes they carry. */

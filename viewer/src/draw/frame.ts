@@ -45,7 +45,7 @@ export interface Frame {
 
 export function noPaint(): Paint {
   return {
-    selected: new Set(), related: new Set(), found: new Set(), dim: false, hovered: -1, hoveredEdge: -1,
+    selected: new Set(), related: new Set(), found: new Set(), dim: false, hovered: -1, hoveredEdge: -1, links: null,
     fill: null, edgeLabels: "hover", edgeWidth: "plain",
   };
 }

@@ -159,7 +159,7 @@ export class Motion {
       boxAlpha: this.#boxAlpha,
       edgeAlpha: this.#edgeAlpha,
       paint: {
-        ...frame.paint, selected: none, related: none, found: none, hovered: -1, hoveredEdge: -1,
+        ...frame.paint, selected: none, related: none, found: none, links: null, hovered: -1, hoveredEdge: -1,
         fill: fill === null ? null : Array.from(this.#newId, (b) => (b < 0 ? null : (fill[b] ?? null))),
       },
     };

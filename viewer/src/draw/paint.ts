@@ -1,6 +1,7 @@
 // One picture: from afar as pixels, near as cards.
 import { paintHeaders, paintLeaves, paintPanels, paintRings } from "./cards.ts";
 import type { Frame } from "./frame.ts";
+import { paintLinks } from "./links.ts";
 import { paintEdgeLabels, paintEdges, paintLitEdges } from "./lines.ts";
 import { paintGroupNames } from "./names.ts";
 import { paintOverview } from "./overview.ts";
@@ -33,6 +34,7 @@ export function paintFrame(frame: Frame): void {
     paintHeaders(frame);
     paintLeaves(frame);
   }
+  paintLinks(frame);
   paintLitEdges(frame);
   if (!afar) paintRings(frame);
   paintGroupNames(frame);

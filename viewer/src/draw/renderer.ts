@@ -81,7 +81,7 @@ export class Renderer {
     this.scene = scene;
     this.index = index;
     this.#fitter = new Fitter(scene);
-    this.paint = { ...this.paint, selected: new Set(), related: new Set(), found: new Set(), hovered: -1, hoveredEdge: -1, fill: null };
+    this.paint = { ...this.paint, selected: new Set(), related: new Set(), found: new Set(), hovered: -1, hoveredEdge: -1, fill: null, links: null };
     this.#marks = new Uint8Array(scene.boxes.count);
     const whole = this.camera.fitOf({ x: 0, y: 0, width: scene.width, height: scene.height });
     this.camera.minZoom = Math.min(0.2, whole.zoom * 0.5);

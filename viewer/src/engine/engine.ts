@@ -264,6 +264,24 @@ export class Engine {
     return [...found];
   }
 
+  /** Boxes of forward operators and of their gradients, in pairs, each once. */
+  pairs(item: number | null): Int32Array {
+    const { graph, visible: v } = this.view;
+    const links = graph.links.get('grad');
+    if (!links) return new Int32Array(0);
+    const inside = item === null ? null : new Set(this.inside(item));
+    const seen = new Set<number>();
+    const out: number[] = [];
+    for (let i = 0; i < links.source.length; i++) {
+      if (inside && !inside.has(links.source[i]!) && !inside.has(links.target[i]!)) continue;
+      const [a, b] = [v.nodeBox[links.source[i]!]!, v.nodeBox[links.target[i]!]!];
+      if (a < 0 || b < 0 || a === b || seen.has(a * v.count + b)) continue;
+      seen.add(a * v.count + b);
+      out.push(a, b);
+    }
+    return Int32Array.from(out);
+  }
+
   // -- names that survive a new session (the URL) ---------------------------------------------------
 
   paths(items: number[]): string[] {
@@ -407,6 +425,7 @@ export class Engine {
   /** The operators of an item. */
   inside(item: number): number[] {
     const { tree } = this.view;
+    if (item < 0) return [];
     if (item < tree.nodes) return [item];
     if (item >= tree.nodes + tree.groups) return [];
     const nodes: number[] = [];

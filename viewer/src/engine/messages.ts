@@ -105,6 +105,7 @@ export interface Calls {
   reveal(items: number[]): Picture;
   restore(paths: string[]): Picture;
   boxes(items: number[]): number[];
+  pairs(item: number | null): Int32Array; // boxes joined by gradient links: of one item, or all
   details(item: number): Details;
   children(item: number): TreeRow[];
   kernels(): KernelRow[];

@@ -48,7 +48,7 @@ export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options): 
   const { arcs, layered, half, order } = best;
   balance(layered, order, half);
   const gaps = gapsFor(options.gapX);
-  const centre = placeItems(layered, order, half, gaps, good ? 5 : 2, good ? 4 : 0, solid);
+  const centre = placeItems(layered, order, half, gaps, good ? 5 : 2, good ? 4 : 0, solid, options.maxHeight !== undefined);
   return route(graph, kind, arcs, layered, order, centre, half, gaps, options.gapY, options.maxHeight);
 }
 

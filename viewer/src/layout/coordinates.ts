@@ -26,7 +26,7 @@ const LEAF = 0.02, WINDOW = 32;
  * violators. Items from `boxes` on (bends, ports) are lines. Links of lines pull harder than links of boxes, so that long lines are straight.
  */
 export function placeItems(
-  layered: Layered, order: Order, half: Float64Array, gaps: Gaps, rounds: number, passes: number, boxes = layered.boxes,
+  layered: Layered, order: Order, half: Float64Array, gaps: Gaps, rounds: number, passes: number, boxes = layered.boxes, folded = false,
 ): Float64Array {
   const { count, layers, upper, lower, upperAt, lowerAt, weight, downStart, upStart, upLink } = layered;
   const { start, at } = order;
@@ -83,7 +83,7 @@ export function placeItems(
     }
     calm[best] = 1;
   }
-  const tolerance = Math.max(300, 0.25 * broadest);
+  const tolerance = folded ? Infinity : Math.max(300, 0.25 * broadest); // every column is moved into place anyway
 
   const place = (r: number, useUp: boolean, useDown: boolean) => {
     const from = start[r], size = start[r + 1] - from;

@@ -216,8 +216,10 @@ export function orderLayers(layered: Layered, effort: Effort, share: Float32Arra
   }
   // settle what is found, shake it, sweep and settle again; stitching keeps every local gain
   let random = 1;
+  let pairs = 0;
+  for (let r = 0; r < layered.layers; r++) pairs += (best.start[r + 1] - best.start[r]) ** 2;
   const patience = 2 + Math.min(4, unit >> 8);
-  for (let round = 0, idle = 0; effort.left > 0 && idle < patience && left; round++) {
+  for (let round = 0, idle = 0; effort.left > 2 * PAIR * pairs && idle < patience && left; round++) {
     const next = copyOrder(best);
     if (round >= 2) {
       random = shake(next, layered, random);

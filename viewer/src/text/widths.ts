@@ -74,7 +74,7 @@ export function charWidth(code: number, bold = false): number {
   return SIGNS.get(code) ?? (bold ? 611 : AVERAGE);
 }
 
-/** Width of a text in pixels at a font size. `textWidth("conv2d", 12)` is about 34. */
+/** Width of a text in pixels at a font size. `textWidth("conv2d", 12)` is about 39. */
 export function textWidth(text: string, size: number, bold = false): number {
   const table = bold ? ASCII_BOLD : ASCII;
   let sum = 0;
