@@ -200,6 +200,10 @@ def measure_netron(file: Path, limit: float) -> dict[str, Any]:
     with server(sys.executable, "-c", program, port=port):
         chromium = Chromium()
         try:
+            # Netron forbids eval, which Playwright uses to ask the page anything.
+            chromium.page.add_init_script(
+                "const own = window.eval; Object.defineProperty(window, 'eval', { get: () => own, set: () => {} });"
+            )
             chromium.page.context.add_cookies([{"name": "consent", "value": "1", "domain": "127.0.0.1", "path": "/"}])
             chromium.page.goto(f"http://127.0.0.1:{port}/", wait_until="commit")
             shown = "document.body && document.body.className === 'default' && !!document.querySelector('#canvas, #target svg')"

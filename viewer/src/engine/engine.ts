@@ -5,11 +5,12 @@ import { find } from '../find/find.ts';
 import { LayoutCache } from '../layout/nested.ts';
 import { PHASES } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
+import { compose, type Bodies } from './compose.ts';
 import { csr, row, type Csr } from './csr.ts';
 import type { Calls, CaptureInfo, Details, KernelRow, Picture, Ref, TableRow, TreeRow, ViewOptions } from './messages.ts';
 import { Metrics } from './metrics.ts';
 import { Repeats } from './repeats.ts';
-import { buildScene } from './scene.ts';
+import { buildScene, shortOp } from './scene.ts';
 import { Sources } from './sources.ts';
 import { buildTree, groupClass, groupOrder, groupTitle, scopePath, type Tree } from './tree.ts';
 import { Types } from './types.ts';
@@ -31,6 +32,7 @@ interface View {
   capture: Capture;
   stage: number;
   graph: Graph;
+  bodies: Bodies;
   types: Types;
   outputs: Csr; // values by operator
   readers: Csr; // uses by value
@@ -97,9 +99,10 @@ export class Engine {
     let view = this.views.get(key);
     if (!view) {
       const { capture } = this.entries[id]!;
-      const graph = await capture.graph(capture.manifest.stages[stage]!.graph);
+      const outer = await capture.graph(capture.manifest.stages[stage]!.graph);
+      const { graph, bodies } = await compose(outer, (index) => capture.graph(index));
       const types = new Types(capture.pools);
-      view = { capture, stage, graph, types, options } as View;
+      view = { capture, stage, graph, bodies, types, options } as View;
       view.outputs = csr(graph.producer, graph.nodes);
       view.readers = csr(graph.useValue, graph.values);
       view.sources = new Sources(capture, graph);
@@ -126,7 +129,7 @@ export class Engine {
     if (before) for (let g = 1; g < before.groups; g++) if (view.open[g]) wasOpen.add(`${before.scope[g]}/${before.isPhase[g] ? before.phase[g] : ''}`);
     view.options = options;
     const inlined = options.constants ? new Uint8Array(view.graph.nodes) : constants(view.graph, view.outputs);
-    view.tree = buildTree(view.graph, view.capture.pools, { split: options.split, hidden: new Set(options.hidden), inlined });
+    view.tree = buildTree(view.graph, view.capture.pools, { split: options.split, hidden: new Set(options.hidden), inlined, bodies: view.bodies, opTitle: (node) => shortOp(view.capture.pools.strings.at(view.graph.op[node]!)) });
     view.open = new Uint8Array(view.tree.groups);
     view.unfolded = new Uint8Array(view.tree.groups);
     view.cache = new LayoutCache();
@@ -294,6 +297,8 @@ export class Engine {
     const g = item - tree.nodes;
     if (g >= tree.groups) return `%${item - tree.nodes - tree.groups}`;
     const phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!] : '';
+    const label = tree.labels.get(g);
+    if (label !== undefined) return `@${tree.first[g]}/${label}`;
     return `${phase}:${scopePath(capture.pools, tree.scope[g]!)}`;
   }
 

@@ -5,6 +5,7 @@
 
 import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES } from '../scene.ts';
+import type { Bodies } from './compose.ts';
 import { csr, type Csr } from './csr.ts';
 
 export interface Tree {
@@ -19,12 +20,15 @@ export interface Tree {
   nodeGroup: Int32Array; // the group around each operator; -1: hidden
   childGroups: Csr; // by first operator
   childNodes: Csr;
+  labels: Map<number, string>; // groups that are no modules: an operator with graphs inside, and each of those graphs
 }
 
 export interface TreeOptions {
   split: boolean; // phases apart
   hidden: ReadonlySet<number>; // phases that are not shown
   inlined: Uint8Array; // operators that are drawn inside their user (constants)
+  bodies: Bodies;
+  opTitle: (node: number) => string;
 }
 
 export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tree {
@@ -40,12 +44,37 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
   const groupScope: number[] = [0];
   const groupPhase: number[] = [split ? -1 : shownPhases.size === 1 ? [...shownPhases][0]! : -1];
   const isPhase: number[] = [0];
-  const groupOf = (p: number, s: number): number => {
+  const labels = new Map<number, string>();
+  const { bodies } = options;
+  const byOwner = new Map<number, number>(); // operators with graphs inside
+  const byBody = new Map<number, number>();
+  const add = (around: number, s: number, p: number, label: string): number => {
+    labels.set(parent.length, label);
+    groupScope.push(s);
+    groupPhase.push(split ? p : -1);
+    isPhase.push(0);
+    return parent.push(around) - 1;
+  };
+  const ownerGroup = (node: number): number => {
+    let group = byOwner.get(node);
+    if (group === undefined) {
+      byOwner.set(node, (group = add(groupOf(phase[node]!, scope[node]!, bodies.bodyOf[node]!), scope[node]!, phase[node]!, options.opTitle(node))));
+    }
+    return group;
+  };
+  const bodyGroup = (body: number): number => {
+    let group = byBody.get(body);
+    const node = bodies.owner[body]!;
+    if (group === undefined) byBody.set(body, (group = add(ownerGroup(node), scope[node]!, phase[node]!, bodies.label[body] || 'body')));
+    return group;
+  };
+  const groupOf = (p: number, s: number, body: number): number => {
+    if (s === 0 && body >= 0) return bodyGroup(body);
     if (!split && s === 0) return 0;
-    const key = split ? p * scopes + s : s;
+    const key = ((body + 1) * PHASES.length + (split ? p : 0)) * scopes + s;
     let group = byKey.get(key);
     if (group === undefined) {
-      const around = s === 0 ? 0 : groupOf(p, pools.scopes.parent[s]!);
+      const around = s === 0 ? 0 : groupOf(p, pools.scopes.parent[s]!, body);
       group = parent.length;
       byKey.set(key, group);
       parent.push(around);
@@ -56,14 +85,20 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
     return group;
   };
   const nodeGroup = new Int32Array(nodes).fill(-1);
+  const owners = new Set(bodies.owner);
   let lastKey = -1;
   let lastGroup = 0;
   for (let i = 0; i < nodes; i++) {
     if (options.hidden.has(phase[i]!) || options.inlined[i]) continue;
-    const key = split ? phase[i]! * scopes + scope[i]! : scope[i]!;
+    if (owners.has(i)) {
+      nodeGroup[i] = ownerGroup(i);
+      continue;
+    }
+    const body = bodies.bodyOf[i]!;
+    const key = ((body + 1) * PHASES.length + phase[i]!) * scopes + scope[i]!;
     if (key !== lastKey) {
       lastKey = key;
-      lastGroup = groupOf(phase[i]!, scope[i]!);
+      lastGroup = groupOf(phase[i]!, scope[i]!, body);
     }
     nodeGroup[i] = lastGroup;
   }
@@ -81,6 +116,7 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
     nodeGroup,
     childGroups: { start: new Int32Array(groups + 1), item: new Int32Array(0) },
     childNodes: csr(nodeGroup, groups),
+    labels,
   };
   for (let i = 0; i < nodes; i++) {
     const g = nodeGroup[i]!;
@@ -116,6 +152,8 @@ export function groupOrder(tree: Tree, group: number): number {
 /** The name of a group, as the page shows it. */
 export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   if (group === 0) return 'graph';
+  const label = tree.labels.get(group);
+  if (label !== undefined) return label;
   if (tree.isPhase[group]) return PHASES[tree.phase[group]!] ?? '?';
   const s = tree.scope[group]!;
   const name = pools.scopes.name.at(s) || `(${pools.scopes.cls.at(s)})`;
@@ -124,7 +162,7 @@ export function groupTitle(tree: Tree, pools: Pools, group: number): string {
 }
 
 export function groupClass(tree: Tree, pools: Pools, group: number): string {
-  return group === 0 || tree.isPhase[group] ? '' : pools.scopes.cls.at(tree.scope[group]!);
+  return group === 0 || tree.isPhase[group] || tree.labels.has(group) ? '' : pools.scopes.cls.at(tree.scope[group]!);
 }
 
 /** The path of a scope, as opscope writes it everywhere. */

@@ -11,7 +11,7 @@ import type { FlatGraph, FlatLayout, Options, PortedGraph } from "./types.ts";
 /** Graphs up to this size get the better and slower steps. */
 const SMALL = 6000;
 /** What those may cost, in links looked at: so many for each box and edge, but not more than a tenth of a second. */
-const EFFORT = 800, MOST_EFFORT = 4_000_000;
+const EFFORT = 800, MOST_EFFORT = 2_500_000;
 /** Lines of a fan up to this many layers long may run apart. */
 const FAN = 24;
 
@@ -27,7 +27,7 @@ export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options): 
   const shared = buildArcs(graph, kind);
   const ranks = assignRanks(n, shared, inPorts, outPorts);
   const limit = good
-    ? spanLimit(shared, ranks.rank, ranks.layers, 10 * n + 10000, 60 * n + 20000)
+    ? spanLimit(shared, ranks.rank, ranks.layers, 4 * n + 12000, 40 * n + 30000)
     : spanLimit(shared, ranks.rank, ranks.layers, 2 * n, 8 * m);
 
   const arrange = (arcs: Arcs) => {

@@ -1,0 +1,128 @@
+// The engine on real captures: what is on the screen, and what it answers.
+
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { Engine } from '../../src/engine/engine.ts';
+import type { Picture, ViewOptions } from '../../src/engine/messages.ts';
+import { BoxKind } from '../../src/scene.ts';
+import * as hash from '../../src/state/hash.ts';
+
+const SAMPLE = new URL('../../../src/opscope/_samples/resnet18_train.opscope', import.meta.url);
+const BODIES = new URL('./bodies.opscope', import.meta.url);
+const OPTIONS: ViewOptions = { direction: 'down', split: true, side: true, hidden: [0], constants: false };
+
+async function opened(file: URL, options = OPTIONS): Promise<{ engine: Engine; picture: Picture }> {
+  const engine = new Engine();
+  await engine.load(new Uint8Array(readFileSync(file)), 'x');
+  return { engine, picture: await engine.stage(0, 0, options) };
+}
+
+function titles({ scene }: Picture): string[] {
+  return Array.from(scene.boxes.title, (id) => scene.texts[id]!);
+}
+
+/** Everything that must hold of any picture. */
+function check({ scene }: Picture): void {
+  const { boxes, edges } = scene;
+  for (let i = 0; i < boxes.count; i++) {
+    const p = boxes.parent[i]!;
+    expect(p).toBeLessThan(i);
+    if (p < 0) continue;
+    expect(boxes.kind[p]).toBe(BoxKind.Open);
+    expect(boxes.x[i]!).toBeGreaterThanOrEqual(boxes.x[p]! - 0.5);
+    expect(boxes.y[i]! + boxes.height[i]!).toBeLessThanOrEqual(boxes.y[p]! + boxes.height[p]! + 0.5);
+  }
+  for (let e = 0; e < edges.count; e++) {
+    expect(boxes.kind[edges.source[e]!]).not.toBe(BoxKind.Open);
+    expect(edges.start[e + 1]! - edges.start[e]!).toBeGreaterThanOrEqual(2);
+  }
+}
+
+describe('a training graph', () => {
+  it('opens readable: phases, modules, and few boxes', async () => {
+    const { picture } = await opened(SAMPLE);
+    expect(titles(picture)).toEqual(expect.arrayContaining(['forward', 'backward', 'optimizer', 'resnet18', 'conv1', 'layer1']));
+    expect(picture.scene.boxes.count).toBeLessThan(100);
+    check(picture);
+  });
+
+  it('shows every operator when all is open, and every use between them', async () => {
+    const { engine } = await opened(SAMPLE, { ...OPTIONS, hidden: [], constants: true });
+    const picture = engine.openAll();
+    const ops = picture.scene.boxes.kind.filter((kind) => kind === BoxKind.Op).length;
+    expect(ops).toBe(3502);
+    expect(picture.scene.edges.uses.reduce((a, b) => a + b, 0)).toBe(4220);
+    check(picture);
+  });
+
+  it('opens and closes one group and leaves the rest', async () => {
+    const { engine, picture } = await opened(SAMPLE);
+    const [item] = engine.items(['forward:resnet18/layer1/0']);
+    const after = engine.open([item!], true);
+    expect(after.scene.boxes.count).toBeGreaterThan(picture.scene.boxes.count);
+    check(after);
+    expect(engine.open([item!], false).scene.boxes.count).toBe(picture.scene.boxes.count);
+  });
+
+  it('folds equal neighbours and unfolds them', async () => {
+    const { engine, picture } = await opened(SAMPLE);
+    const folded = picture.scene.boxes.kind.indexOf(BoxKind.Folded);
+    expect(picture.scene.boxes.repeat[folded]).toBe(3);
+    expect(titles(picture)[folded]).toBe('layer2 … layer4');
+    const after = engine.unfold(picture.scene.boxes.item[folded]!);
+    expect(titles(after)).toEqual(expect.arrayContaining(['layer2', 'layer3', 'layer4']));
+  });
+
+  it('knows gradients, kernels and lines of an operator', async () => {
+    const { engine } = await opened(SAMPLE);
+    const [conv] = engine.find('scope:resnet18/layer1/0/conv1 op:reindex phase:forward').nodes;
+    const details = engine.details(conv!);
+    expect(details.path.map((ref) => ref.label)).toEqual(['forward', 'resnet18', 'layer1', '0', 'conv1']);
+    expect(details.backward.length).toBeGreaterThan(0);
+    expect(details.kernels.length).toBeGreaterThan(0);
+    const frame = details.frames[0]!;
+    expect(engine.lineNodes(frame.file, frame.line)).toContain(conv);
+  });
+
+  it('finds the paths between two operators', async () => {
+    const { engine } = await opened(SAMPLE);
+    const [a] = engine.find('scope:resnet18/conv1 op:reindex phase:forward').nodes;
+    const [b] = engine.find('scope:resnet18/maxpool phase:forward').nodes;
+    const between = engine.between(b!, a!);
+    expect(between).toContain(a);
+    expect(between).toContain(b);
+    expect(between.every((node) => engine.trace(a!, 'down').includes(node))).toBe(true);
+  });
+
+  it('says null where a figure is not known', async () => {
+    const { engine } = await opened(SAMPLE);
+    const { values } = engine.metric('output size');
+    expect(values.some((value) => value === null)).toBe(true); // open groups
+    expect(values.some((value) => value !== null && value > 0)).toBe(true);
+  });
+});
+
+describe('graphs inside an operator', () => {
+  it('open in place and read what is outside', async () => {
+    const { engine, picture } = await opened(BODIES);
+    expect(titles(picture)).toContain('if');
+    const all = engine.openAll();
+    expect(titles(all)).toEqual(expect.arrayContaining(['then', 'else', 'relu', 'tanh']));
+    check(all);
+    const { boxes, edges } = all.scene;
+    const relu = titles(all).indexOf('relu');
+    const sources = Array.from(edges.target, (target, e) => (target === relu ? titles(all)[edges.source[e]!] : '')).filter(Boolean);
+    expect(sources).toEqual(['data']);
+    expect(boxes.parent[relu]).toBe(titles(all).indexOf('then'));
+  });
+});
+
+describe('the state in the URL', () => {
+  it('comes back the same', () => {
+    const saved: hash.Saved = {
+      capture: 1, stage: 2, open: ['forward:a/b c', '#4'], selection: ['#7'], query: 'op:conv -> *', view: { x: 10, y: -20, zoom: 0.5 }, direction: 'right', hidden: [0, 4],
+    };
+    expect(hash.read(`#${hash.write(saved)}`)).toEqual(saved);
+    expect(hash.read('')).toEqual({ capture: 0, stage: 0, open: null, selection: [], query: '', view: null, direction: 'down', hidden: [] });
+  });
+});
