@@ -1,22 +1,22 @@
 // Bundles the page into ../src/opscope/_viewer. The same source gives the same bytes,
 // so a test can tell when the committed bundle is stale.
-import { build } from "esbuild";
-import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { build } from 'esbuild';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const outdir = process.argv[2] ?? join(here, "..", "src", "opscope", "_viewer");
+const outdir = process.argv[2] ?? join(here, '..', 'src', 'opscope', '_viewer');
 const common = {
   absWorkingDir: here,
   bundle: true,
   minify: true,
-  charset: "utf8",
-  target: "es2022",
-  legalComments: "none",
-  logLevel: "warning",
+  charset: 'utf8',
+  target: 'es2022',
+  legalComments: 'none',
+  logLevel: 'warning',
 };
-await build({ ...common, entryPoints: ["src/main.ts"], format: "iife", outfile: join(outdir, "viewer.js") });
-if (existsSync(join(here, "src/main.css"))) {
-  await build({ ...common, entryPoints: ["src/main.css"], outfile: join(outdir, "viewer.css") });
+await build({ ...common, entryPoints: ['src/main.ts'], format: 'iife', outfile: join(outdir, 'viewer.js') });
+if (existsSync(join(here, 'src/main.css'))) {
+  await build({ ...common, entryPoints: ['src/main.css'], outfile: join(outdir, 'viewer.css') });
 }

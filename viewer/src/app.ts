@@ -71,7 +71,11 @@ export class App {
 
   private canvas = h('canvas', { class: 'graph', tabindex: 0, role: 'application', 'aria-label': 'graph' });
   private tabs = h('nav', { class: 'tabs', 'aria-label': 'captures' });
-  private stages = h('select', { class: 'stages', 'aria-label': 'stage', onchange: () => this.run(this.show(this.capture, Number(this.stages.value))) });
+  private stages = h('select', {
+    class: 'stages',
+    'aria-label': 'stage',
+    onchange: () => this.run(this.show(this.capture, Number(this.stages.value))),
+  });
   private search = h('input', { type: 'search', class: 'search', spellcheck: 'false', autocomplete: 'off' });
   private toolbar = h('div', { class: 'toolbar', role: 'toolbar' });
   private chips = h('div', { class: 'chips' });
@@ -100,7 +104,13 @@ export class App {
     replace(
       root,
       h('header', { class: 'bar' }, h('span', { class: 'logo' }, 'opscope'), this.tabs, this.stages, this.search, this.toolbar),
-      h('main', {}, h('aside', { class: 'left' }, this.leftHead, this.left), h('div', { class: 'middle' }, centre, this.lowPanel), this.right),
+      h(
+        'main',
+        {},
+        h('aside', { class: 'left' }, this.leftHead, this.left),
+        h('div', { class: 'middle' }, centre, this.lowPanel),
+        this.right,
+      ),
     );
     this.renderer = new Renderer(this.canvas, this.theme);
     this.minimap = new Minimap(this.renderer);
@@ -110,8 +120,15 @@ export class App {
       { select: (items, reveal) => this.run(this.select(items, reveal)), toggle: (item) => this.run(this.toggle(item)) },
       'modules',
     );
-    this.kernels = new KernelList((index) => this.run(this.pickKernel(index)), () => this.words);
-    this.results = new ResultList((items) => this.client.labels(items), (item) => this.run(this.select([item], true)), () => this.words);
+    this.kernels = new KernelList(
+      (index) => this.run(this.pickKernel(index)),
+      () => this.words,
+    );
+    this.results = new ResultList(
+      (items) => this.client.labels(items),
+      (item) => this.run(this.select([item], true)),
+      () => this.words,
+    );
     this.table = new NodeTable(
       {
         table: (...args) => this.client.table(...args),
@@ -307,7 +324,9 @@ export class App {
     if (reveal && items.length) {
       const boxes = await this.client.boxes(items);
       const shown = this.picture!.scene.boxes;
-      const hidden = items.length <= 50 && (boxes.length < items.length || boxes.some((box) => shown.repeat[box]! > 1 || !items.includes(shown.item[box]!)));
+      const hidden =
+        items.length <= 50 &&
+        (boxes.length < items.length || boxes.some((box) => shown.repeat[box]! > 1 || !items.includes(shown.item[box]!)));
       if (hidden) this.draw(await this.client.reveal(items), items[0]);
       await this.goTo(items);
     }
@@ -470,11 +489,25 @@ export class App {
     if (!info || !stage) return [];
     const warnings = [...info.warnings, ...stage.warnings];
     return [
-      h('section', {}, h('h3', {}, `${info.framework} ${info.version}`), h('dl', {}, ...pairs([
-        ['nodes', stage.nodes.toLocaleString()], ['values', stage.values.toLocaleString()], ['edges', stage.edges.toLocaleString()],
-        [this.words.kernels, stage.kernels.toLocaleString()], ...Object.entries(stage.links).map(([kind, n]): [string, string] => [`${kind} links`, n.toLocaleString()]),
-      ]))),
-      ...(warnings.length ? [h('section', {}, h('h3', {}, this.words.warnings), ...warnings.map((text) => h('p', { class: 'warning' }, text)))] : []),
+      h(
+        'section',
+        {},
+        h('h3', {}, `${info.framework} ${info.version}`),
+        h(
+          'dl',
+          {},
+          ...pairs([
+            ['nodes', stage.nodes.toLocaleString()],
+            ['values', stage.values.toLocaleString()],
+            ['edges', stage.edges.toLocaleString()],
+            [this.words.kernels, stage.kernels.toLocaleString()],
+            ...Object.entries(stage.links).map(([kind, n]): [string, string] => [`${kind} links`, n.toLocaleString()]),
+          ]),
+        ),
+      ),
+      ...(warnings.length
+        ? [h('section', {}, h('h3', {}, this.words.warnings), ...warnings.map((text) => h('p', { class: 'warning' }, text)))]
+        : []),
     ];
   }
 
@@ -518,7 +551,10 @@ export class App {
     const file = this.shownFile;
     const picker = h(
       'select',
-      { 'aria-label': 'file', onchange: (event: Event) => ((this.shownFile = (event.target as HTMLSelectElement).value), this.run(this.showLow())) },
+      {
+        'aria-label': 'file',
+        onchange: (event: Event) => ((this.shownFile = (event.target as HTMLSelectElement).value), this.run(this.showLow())),
+      },
       ...files.map((entry) => h('option', { value: entry.file, selected: entry.file === file }, short(entry.file, 110))),
     );
     const link = this.services.editor.replace('{file}', encodeURI(file)).replace('{line}', String(line || 1));
@@ -550,12 +586,21 @@ export class App {
     replace(
       this.tabs,
       ...this.captures.map((info, i) =>
-        h('button', { class: i === this.capture ? 'tab on' : 'tab', title: info.name, onclick: () => this.run(this.show(i, 0)) }, short(info.name.split(/[\\/]/).at(-1)!, 32)),
+        h(
+          'button',
+          { class: i === this.capture ? 'tab on' : 'tab', title: info.name, onclick: () => this.run(this.show(i, 0)) },
+          short(info.name.split(/[\\/]/).at(-1)!, 32),
+        ),
       ),
     );
     const info = this.captures[this.capture];
     this.stages.hidden = !info || info.stages.length < 2;
-    replace(this.stages, ...(info?.stages ?? []).map((stage, i) => h('option', { value: i, selected: i === this.stage }, `${stage.name} · ${stage.nodes.toLocaleString()}`)));
+    replace(
+      this.stages,
+      ...(info?.stages ?? []).map((stage, i) =>
+        h('option', { value: i, selected: i === this.stage }, `${stage.name} · ${stage.nodes.toLocaleString()}`),
+      ),
+    );
     this.redrawChips(info);
     const tool = (image: Icon | string, title: string, run: () => void) =>
       h('button', { class: 'tool', title, 'aria-label': title, onclick: run }, image in ICONS ? icon(image as Icon) : image);
@@ -577,7 +622,8 @@ export class App {
       tool(w.language, w.language, () => this.setLanguage(this.language === 'en' ? 'zh' : 'en')),
       tool('?', w.help, () => this.help()),
     );
-    const tab = (on: boolean, text: string, run: () => void) => h('button', { class: on ? 'on' : '', role: 'tab', 'aria-selected': String(on), onclick: run }, text);
+    const tab = (on: boolean, text: string, run: () => void) =>
+      h('button', { class: on ? 'on' : '', role: 'tab', 'aria-selected': String(on), onclick: run }, text);
     const goLeft = (name: LeftTab) => () => {
       this.leftTab = name;
       this.redrawChrome();
@@ -613,8 +659,14 @@ export class App {
         ? present.map((i) => {
             const on = !this.viewOptions.hidden.includes(i);
             const name: Phase = PHASES[i]!;
-            const flip = () => this.run(this.setOptions({ hidden: on ? [...this.viewOptions.hidden, i] : this.viewOptions.hidden.filter((x) => x !== i) }));
-            return h('button', { class: on ? 'chip phase on' : 'chip phase', 'aria-pressed': String(on), onclick: flip }, h('span', { class: `dot phase-${name}` }), `${this.words.phases[name]} ${phases[i]!.toLocaleString()}`);
+            const flip = () =>
+              this.run(this.setOptions({ hidden: on ? [...this.viewOptions.hidden, i] : this.viewOptions.hidden.filter((x) => x !== i) }));
+            return h(
+              'button',
+              { class: on ? 'chip phase on' : 'chip phase', 'aria-pressed': String(on), onclick: flip },
+              h('span', { class: `dot phase-${name}` }),
+              `${this.words.phases[name]} ${phases[i]!.toLocaleString()}`,
+            );
           })
         : []),
       h(
@@ -658,10 +710,19 @@ export class App {
 
   private colourPicker(info: CaptureInfo | undefined): HTMLElement {
     const w = this.words;
-    const names: [string, string][] = [['phase', w.byPhase], ...(info?.stages[this.stage]?.kernels ? [['kernel', w.byKernel] as [string, string]] : []), ...(info?.metrics ?? []).map((name): [string, string] => [name, name])];
+    const names: [string, string][] = [
+      ['phase', w.byPhase],
+      ...(info?.stages[this.stage]?.kernels ? [['kernel', w.byKernel] as [string, string]] : []),
+      ...(info?.metrics ?? []).map((name): [string, string] => [name, name]),
+    ];
     return h(
       'select',
-      { class: 'tool', title: w.colour, 'aria-label': w.colour, onchange: (event: Event) => ((this.colour = (event.target as HTMLSelectElement).value), this.run(this.repaint())) },
+      {
+        class: 'tool',
+        title: w.colour,
+        'aria-label': w.colour,
+        onchange: (event: Event) => ((this.colour = (event.target as HTMLSelectElement).value), this.run(this.repaint())),
+      },
       ...names.map(([value, text]) => h('option', { value, selected: value === this.colour }, `${w.colour}: ${text}`)),
     );
   }
@@ -689,7 +750,14 @@ export class App {
     const dialog = h(
       'div',
       { class: 'dialog', role: 'dialog', 'aria-label': this.words.help, onclick: (e: Event) => e.target === dialog && close() },
-      h('div', { class: 'sheet' }, h('h2', {}, this.words.help), h('dl', {}, ...pairs(this.words.keys)), h('p', { class: 'hint' }, this.words.searchHelp), h('button', { class: 'chip', onclick: close }, 'Esc')),
+      h(
+        'div',
+        { class: 'sheet' },
+        h('h2', {}, this.words.help),
+        h('dl', {}, ...pairs(this.words.keys)),
+        h('p', { class: 'hint' }, this.words.searchHelp),
+        h('button', { class: 'chip', onclick: close }, 'Esc'),
+      ),
     );
     this.root.append(dialog);
     dialog.querySelector('button')?.focus();
@@ -698,7 +766,10 @@ export class App {
   private saveSvg(): void {
     if (!this.picture) return;
     const text = writeSvg(this.picture.scene, this.theme);
-    const link = h('a', { href: URL.createObjectURL(new Blob([text], { type: 'image/svg+xml' })), download: `${this.captures[this.capture]?.name ?? 'graph'}.svg` });
+    const link = h('a', {
+      href: URL.createObjectURL(new Blob([text], { type: 'image/svg+xml' })),
+      download: `${this.captures[this.capture]?.name ?? 'graph'}.svg`,
+    });
     link.click();
     URL.revokeObjectURL(link.href);
   }
@@ -876,7 +947,13 @@ export class App {
       stage: this.captures[this.capture]?.stages[this.stage]?.name ?? null,
       boxes: boxes
         ? Array.from({ length: Math.min(boxes.count, 5000) }, (_, i) => ({
-            item: boxes.item[i], title: texts[boxes.title[i]!], kind: boxes.kind[i], x: boxes.x[i], y: boxes.y[i], width: boxes.width[i], height: boxes.height[i],
+            item: boxes.item[i],
+            title: texts[boxes.title[i]!],
+            kind: boxes.kind[i],
+            x: boxes.x[i],
+            y: boxes.y[i],
+            width: boxes.width[i],
+            height: boxes.height[i],
           }))
         : [],
       boxCount: boxes?.count ?? 0,
@@ -906,7 +983,14 @@ export class App {
       state: () => this.state(),
       find: (query: string) => after(this.find(query)),
       select: (ids: (number | string)[] | number | string) =>
-        after(Promise.all((Array.isArray(ids) ? ids : [ids]).map(item)).then((items) => this.select(items.filter((i) => i >= 0), true))),
+        after(
+          Promise.all((Array.isArray(ids) ? ids : [ids]).map(item)).then((items) =>
+            this.select(
+              items.filter((i) => i >= 0),
+              true,
+            ),
+          ),
+        ),
       expand: (scope: number | string) => after(item(scope).then((i) => this.expand(i, true))),
       collapse: (scope: number | string) => after(item(scope).then((i) => this.expand(i, false))),
       expandAll: () => after(this.expandAll()),

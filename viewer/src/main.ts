@@ -67,7 +67,11 @@ function services(config: Config): Services {
       const own = data[0] === 0x50 && data[1] === 0x4b && new TextDecoder().decode(data.subarray(30, 43)) === 'manifest.json';
       if (own) return { bytes: data, name: file.name };
       if (config.mode !== 'server') throw new Error(`${file.name}: this page opens .opscope files; \`opscope view\` opens every format`);
-      const answer = await fetch(`api/open?name=${encodeURIComponent(file.name)}`, { method: 'POST', body: data, headers: authorization(config) });
+      const answer = await fetch(`api/open?name=${encodeURIComponent(file.name)}`, {
+        method: 'POST',
+        body: data,
+        headers: authorization(config),
+      });
       const entry = (await answer.json()) as { error?: string; url?: string; name?: string };
       if (!answer.ok || !entry.url) throw new Error(entry.error ?? `the server answered ${answer.status}`);
       return { bytes: await download(entry.url, config), name: entry.name ?? file.name };

@@ -1,8 +1,8 @@
 // Where the page looks. Changes are told to listeners; movements that take time are driven by tick().
-import { between, ease, fitted, panned, pinned, toScreen, toWorld, visible, zoomedAt } from "./view.ts";
-import type { Point, Rect, Size, View } from "./view.ts";
+import { between, ease, fitted, panned, pinned, toScreen, toWorld, visible, zoomedAt } from './view.ts';
+import type { Point, Rect, Size, View } from './view.ts';
 
-export type { Point, Rect, Size, View } from "./view.ts";
+export type { Point, Rect, Size, View } from './view.ts';
 
 interface Flight {
   from: View;
@@ -14,7 +14,7 @@ interface Flight {
 
 /** True when the user asked the system for less movement. */
 export function reducedMotion(): boolean {
-  return typeof matchMedia === "function" && matchMedia("(prefers-reduced-motion: reduce)").matches;
+  return typeof matchMedia === 'function' && matchMedia('(prefers-reduced-motion: reduce)').matches;
 }
 
 export class Camera {
@@ -81,8 +81,10 @@ export class Camera {
     const edge = margin / this.view.zoom;
     const small = Math.max(rect.width, rect.height) * this.view.zoom < 24;
     const inside =
-      rect.x >= seen.x + edge && rect.x + rect.width <= seen.x + seen.width - edge &&
-      rect.y >= seen.y + edge && rect.y + rect.height <= seen.y + seen.height - edge;
+      rect.x >= seen.x + edge &&
+      rect.x + rect.width <= seen.x + seen.width - edge &&
+      rect.y >= seen.y + edge &&
+      rect.y + rect.height <= seen.y + seen.height - edge;
     if (inside && !small) return Promise.resolve();
     const fits = this.fitOf(rect, margin, Math.max(this.view.zoom, 0.85));
     return this.animateTo(small ? fits : { ...fits, zoom: Math.min(fits.zoom, this.view.zoom) }, ms);

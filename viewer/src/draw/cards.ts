@@ -1,16 +1,32 @@
 // Boxes near enough to be cards, and open groups as panels. Passes of one style each: changing fonts and
 // colours costs more than drawing.
-import { BoxKind } from "../scene.ts";
-import { mixCss } from "./colour.ts";
-import type { Context, Frame } from "./frame.ts";
-import { fillOf, flatness, litColour } from "./frame.ts";
+import { BoxKind } from '../scene.ts';
+import { mixCss } from './colour.ts';
+import type { Context, Frame } from './frame.ts';
+import { fillOf, flatness, litColour } from './frame.ts';
 import {
-  BADGE_SIZE, BAR, cardHeight, DETAIL_SIZE, FONT, GROUP_WEIGHT, HEADER, PANEL_BAR, PANEL_LEFT, PANEL_RADIUS, RADIUS, STACK, stackOf, TEXT_LEFT, TEXT_RIGHT, TITLE_SIZE, TITLE_WEIGHT,
-} from "./metrics.ts";
-import { panelsIn, touches } from "./overview.ts";
-import { roundRect } from "./shapes.ts";
-import { panelOf, textOn } from "./theme.ts";
-import { Bag, search } from "./tree.ts";
+  BADGE_SIZE,
+  BAR,
+  cardHeight,
+  DETAIL_SIZE,
+  FONT,
+  GROUP_WEIGHT,
+  HEADER,
+  PANEL_BAR,
+  PANEL_LEFT,
+  PANEL_RADIUS,
+  RADIUS,
+  STACK,
+  stackOf,
+  TEXT_LEFT,
+  TEXT_RIGHT,
+  TITLE_SIZE,
+  TITLE_WEIGHT,
+} from './metrics.ts';
+import { panelsIn, touches } from './overview.ts';
+import { roundRect } from './shapes.ts';
+import { panelOf, textOn } from './theme.ts';
+import { Bag, search } from './tree.ts';
 
 /** Text smaller than this is not read. */
 const LEAST_TEXT = 6;
@@ -25,7 +41,15 @@ function snapped(frame: Frame, v: number): number {
 }
 
 export function paintPanels(frame: Frame): void {
-  const { ctx, scene: { boxes }, theme, zoom, ox, oy, boxAlpha } = frame;
+  const {
+    ctx,
+    scene: { boxes },
+    theme,
+    zoom,
+    ox,
+    oy,
+    boxAlpha,
+  } = frame;
   panelsIn(frame, 3, panels);
   ctx.lineWidth = 1;
   ctx.strokeStyle = theme.panelBorder;
@@ -44,13 +68,22 @@ export function paintPanels(frame: Frame): void {
 
 /** Titles of open groups, above the edges that pass under them. */
 export function paintHeaders(frame: Frame): void {
-  const { ctx, scene: { boxes }, theme, zoom, ox, oy, fitter, boxAlpha } = frame;
+  const {
+    ctx,
+    scene: { boxes },
+    theme,
+    zoom,
+    ox,
+    oy,
+    fitter,
+    boxAlpha,
+  } = frame;
   if (TITLE_SIZE * zoom < LEAST_TEXT) return;
   const middle = (HEADER / 2) * zoom;
-  for (const pass of ["title", "detail", "badge"] as const) {
-    const size = (pass === "title" ? TITLE_SIZE : pass === "badge" ? BADGE_SIZE : DETAIL_SIZE) * zoom;
+  for (const pass of ['title', 'detail', 'badge'] as const) {
+    const size = (pass === 'title' ? TITLE_SIZE : pass === 'badge' ? BADGE_SIZE : DETAIL_SIZE) * zoom;
     if (size < LEAST_TEXT) continue;
-    ctx.font = `${pass === "detail" ? 400 : GROUP_WEIGHT} ${size}px ${FONT}`;
+    ctx.font = `${pass === 'detail' ? 400 : GROUP_WEIGHT} ${size}px ${FONT}`;
     for (let i = 0; i < panels.size; i++) {
       const b = panels.items[i]!;
       if (boxAlpha !== null) ctx.globalAlpha = boxAlpha[b]!;
@@ -61,22 +94,24 @@ export function paintHeaders(frame: Frame): void {
       const end = left + boxes.width[b]! * zoom;
       const x = Math.max(left, Math.min(-2, end - (PANEL_LEFT + text.titleWidth + 16 + text.badgeWidth) * zoom));
       // While it grows out of a closed one there may not be room for everything yet.
-      const all = x === left && boxes.width[b]! >= PANEL_LEFT + text.titleWidth + text.detailWidth + text.countWidth + text.badgeWidth + TEXT_RIGHT + 12;
+      const all =
+        x === left &&
+        boxes.width[b]! >= PANEL_LEFT + text.titleWidth + text.detailWidth + text.countWidth + text.badgeWidth + TEXT_RIGHT + 12;
       const phase = theme.phases[boxes.phase[b]!]!;
-      if (pass === "title") {
+      if (pass === 'title') {
         ctx.fillStyle = phase.accent;
         roundRect(ctx, x + PANEL_BAR * zoom, y + middle - 6 * zoom, BAR.width * zoom, 12 * zoom, 2 * zoom);
         ctx.fill();
         ctx.fillStyle = theme.text;
         ctx.fillText(text.title, x + PANEL_LEFT * zoom, y + middle + 4.6 * zoom);
-      } else if (pass === "detail") {
+      } else if (pass === 'detail') {
         ctx.fillStyle = theme.dimText;
         if (text.detail && all) ctx.fillText(text.detail, x + (PANEL_LEFT + text.titleWidth + 8) * zoom, y + middle + 4.4 * zoom);
         const right = end - (TEXT_RIGHT + (text.badge ? text.badgeWidth + 4 : 0)) * zoom;
         if (text.count && (all || x !== left)) {
-          ctx.textAlign = "right";
+          ctx.textAlign = 'right';
           ctx.fillText(text.count, right, y + middle + 4.4 * zoom);
-          ctx.textAlign = "left";
+          ctx.textAlign = 'left';
         }
       } else if (text.badge) {
         badge(frame, text.badge, text.badgeWidth, end, y + middle, phase.accent);
@@ -95,13 +130,16 @@ function badge(frame: Frame, text: string, width: number, right: number, middle:
   roundRect(ctx, left, middle - h / 2, w, h, h / 2);
   ctx.fill();
   ctx.fillStyle = textOn(theme, accent);
-  ctx.textAlign = "center";
+  ctx.textAlign = 'center';
   ctx.fillText(text, left + w / 2, middle + BADGE_SIZE * 0.36 * zoom);
-  ctx.textAlign = "left";
+  ctx.textAlign = 'left';
 }
 
 export function paintLeaves(frame: Frame): void {
-  const { scene: { boxes }, paint } = frame;
+  const {
+    scene: { boxes },
+    paint,
+  } = frame;
   leaves.size = 0;
   search(frame.index.leaves, frame.x0, frame.y0, frame.x1, frame.y1, leaves);
   let kept = 0;
@@ -126,7 +164,16 @@ function pale(frame: Frame, colour: string, dim: boolean): string {
 }
 
 function shapes(frame: Frame, dim: boolean): void {
-  const { ctx, scene: { boxes }, theme, paint, zoom, ox, oy, boxAlpha } = frame;
+  const {
+    ctx,
+    scene: { boxes },
+    theme,
+    paint,
+    zoom,
+    ox,
+    oy,
+    boxAlpha,
+  } = frame;
   const flat = flatness(zoom);
   const radius = RADIUS * Math.min(1.2, zoom);
   const bordered = zoom >= 0.3;
@@ -186,7 +233,15 @@ function shapes(frame: Frame, dim: boolean): void {
 
 /** The coloured bar at the left of a card. */
 function bars(frame: Frame, phase: number, accent: string, dim: boolean): void {
-  const { ctx, scene: { boxes }, paint, zoom, ox, oy, boxAlpha } = frame;
+  const {
+    ctx,
+    scene: { boxes },
+    paint,
+    zoom,
+    ox,
+    oy,
+    boxAlpha,
+  } = frame;
   if (zoom < 0.34) return;
   ctx.fillStyle = accent;
   const w = BAR.width * zoom;
@@ -207,39 +262,56 @@ function bars(frame: Frame, phase: number, accent: string, dim: boolean): void {
 }
 
 function texts(frame: Frame): void {
-  const { ctx, scene: { boxes }, theme, paint, zoom, ox, oy, fitter, boxAlpha } = frame;
+  const {
+    ctx,
+    scene: { boxes },
+    theme,
+    paint,
+    zoom,
+    ox,
+    oy,
+    fitter,
+    boxAlpha,
+  } = frame;
   if (TITLE_SIZE * zoom < LEAST_TEXT) return;
   const detailed = DETAIL_SIZE * zoom >= LEAST_TEXT && leaves.size <= MOST_DETAILS;
-  for (const pass of ["title", "group", "detail", "badge"] as const) {
-    if (pass !== "title" && pass !== "group" && !detailed) continue;
+  for (const pass of ['title', 'group', 'detail', 'badge'] as const) {
+    if (pass !== 'title' && pass !== 'group' && !detailed) continue;
     setFont(ctx, pass, zoom);
-    const colour = pass === "detail" ? theme.dimText : theme.text;
+    const colour = pass === 'detail' ? theme.dimText : theme.text;
     const paled = pale(frame, colour, true);
     ctx.fillStyle = colour;
     for (let i = 0; i < leaves.size; i++) {
       const b = leaves.items[i]!;
       const kind = boxes.kind[b]!;
       const group = kind === BoxKind.Closed || kind === BoxKind.Folded;
-      if ((pass === "title" && group) || (pass === "group" && !group) || (pass === "badge" && boxes.repeat[b]! <= 1)) continue;
+      if ((pass === 'title' && group) || (pass === 'group' && !group) || (pass === 'badge' && boxes.repeat[b]! <= 1)) continue;
       const text = fitter.of(b);
       if (boxAlpha !== null) ctx.globalAlpha = boxAlpha[b]!;
       const dim = isDim(frame, b);
       const [x, y] = [snapped(frame, boxes.x[b]! * zoom + ox), snapped(frame, boxes.y[b]! * zoom + oy)];
       const half = cardHeight(boxes, b) / 2;
-      if (pass === "badge") {
-        badge(frame, text.badge, text.badgeWidth, x + boxes.width[b]! * zoom, y + (text.detail ? half - 7 : half) * zoom, pale(frame, theme.phases[boxes.phase[b]!]!.accent, dim));
+      if (pass === 'badge') {
+        badge(
+          frame,
+          text.badge,
+          text.badgeWidth,
+          x + boxes.width[b]! * zoom,
+          y + (text.detail ? half - 7 : half) * zoom,
+          pale(frame, theme.phases[boxes.phase[b]!]!.accent, dim),
+        );
         continue;
       }
       const own = paint.fill === null ? null : fillOf(paint, b);
       if (own !== null) ctx.fillStyle = pale(frame, textOn(theme, own), dim);
       else if (dim) ctx.fillStyle = paled;
-      if (pass === "detail") {
+      if (pass === 'detail') {
         if (text.detail) line(frame, kind, text.detail, x, y + (half + 12) * zoom, boxes.width[b]!);
         if (text.count) {
-          ctx.textAlign = "right";
+          ctx.textAlign = 'right';
           const room = TEXT_RIGHT + (text.badge ? text.badgeWidth + 4 : 0);
           ctx.fillText(text.count, x + (boxes.width[b]! - room) * zoom, y + (half + 4) * zoom);
-          ctx.textAlign = "left";
+          ctx.textAlign = 'left';
         }
       } else {
         line(frame, kind, text.title, x, y + (text.detail ? half - 2.8 : half + 4.5) * zoom, boxes.width[b]!);
@@ -249,9 +321,9 @@ function texts(frame: Frame): void {
   }
 }
 
-function setFont(ctx: Context, pass: "title" | "group" | "detail" | "badge", zoom: number): void {
-  const size = pass === "detail" ? DETAIL_SIZE : pass === "badge" ? BADGE_SIZE : TITLE_SIZE;
-  const weight = pass === "title" ? TITLE_WEIGHT : pass === "detail" ? 400 : GROUP_WEIGHT;
+function setFont(ctx: Context, pass: 'title' | 'group' | 'detail' | 'badge', zoom: number): void {
+  const size = pass === 'detail' ? DETAIL_SIZE : pass === 'badge' ? BADGE_SIZE : TITLE_SIZE;
+  const weight = pass === 'title' ? TITLE_WEIGHT : pass === 'detail' ? 400 : GROUP_WEIGHT;
   ctx.font = `${weight} ${size * zoom}px ${FONT}`;
 }
 
@@ -261,14 +333,21 @@ function line(frame: Frame, kind: number, text: string, x: number, baseline: num
     ctx.fillText(text, x + TEXT_LEFT * zoom, baseline);
     return;
   }
-  ctx.textAlign = "center";
+  ctx.textAlign = 'center';
   ctx.fillText(text, x + (width / 2) * zoom, baseline);
-  ctx.textAlign = "left";
+  ctx.textAlign = 'left';
 }
 
 /** Rings around what is selected, related, found, and under the pointer. */
 export function paintRings(frame: Frame): void {
-  const { ctx, scene: { boxes }, theme, paint, marks, boxAlpha } = frame;
+  const {
+    ctx,
+    scene: { boxes },
+    theme,
+    paint,
+    marks,
+    boxAlpha,
+  } = frame;
   const ring = (b: number, colour: string, width: number, glow: boolean): void => {
     if (b < 0 || b >= boxes.count || !touches(frame, boxes, b)) return;
     const { zoom, ox, oy } = frame;

@@ -24,7 +24,7 @@ function read(css: string): number {
   const call = /^(rgb|hsl)a?\(\s*([\d.+-]+)(?:deg)?[\s,]+([\d.+-]+)%?[\s,]+([\d.+-]+)%?/.exec(css);
   if (call === null) return UNKNOWN;
   const [a, b, c] = [Number(call[2]), Number(call[3]), Number(call[4])];
-  return call[1] === "rgb" ? pack(a, b, c) : fromHsl(a, b / 100, c / 100);
+  return call[1] === 'rgb' ? pack(a, b, c) : fromHsl(a, b / 100, c / 100);
 }
 
 function fromHsl(h: number, s: number, l: number): number {
@@ -57,7 +57,7 @@ export function mixCss(a: string, b: string, t: number): string {
 }
 
 export function toCss(rgb: number): string {
-  return `#${rgb.toString(16).padStart(6, "0")}`;
+  return `#${rgb.toString(16).padStart(6, '0')}`;
 }
 
 /** Relative luminance, as WCAG defines it. */

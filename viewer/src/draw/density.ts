@@ -1,7 +1,7 @@
 // How densely boxes cover the plane, and of which phase: a pyramid of square cells. Seen from afar a million
 // boxes cost no more than the cells on the screen, in even rows without a pattern of their own.
-import type { Boxes } from "../scene.ts";
-import { PHASES } from "../scene.ts";
+import type { Boxes } from '../scene.ts';
+import { PHASES } from '../scene.ts';
 
 /** Cells of one level lie row by row from `start[level]`; the next level's cells are twice as large. */
 export interface Density {
@@ -62,7 +62,16 @@ export function buildDensity(boxes: Boxes, ids: Int32Array, width: number, heigh
   return { cell, columns: Int32Array.from(columns), rows: Int32Array.from(rows), start: Int32Array.from(start), cover, phase, box };
 }
 
-function lowest(boxes: Boxes, ids: Int32Array, cell: number, columns: number, rows: number, cover: Uint8Array, phase: Uint8Array, box: Int32Array): void {
+function lowest(
+  boxes: Boxes,
+  ids: Int32Array,
+  cell: number,
+  columns: number,
+  rows: number,
+  cover: Uint8Array,
+  phase: Uint8Array,
+  box: Int32Array,
+): void {
   const area = new Float32Array(columns * rows);
   // The commonest phase by a vote in one pass: another phase's area counts against the leader.
   const lead = new Float32Array(columns * rows);

@@ -1,12 +1,12 @@
 // All that one picture is made from. The screen, PNG export and tests each make their own.
-import type { Paint, Scene } from "../scene.ts";
-import { parseColour } from "./colour.ts";
-import type { Fitter } from "./label.ts";
-import type { Pixels } from "./pixels.ts";
-import type { SceneIndex } from "./spatial.ts";
-import type { Theme } from "./theme.ts";
-import type { Size, View } from "./view.ts";
-import { visible } from "./view.ts";
+import type { Paint, Scene } from '../scene.ts';
+import { parseColour } from './colour.ts';
+import type { Fitter } from './label.ts';
+import type { Pixels } from './pixels.ts';
+import type { SceneIndex } from './spatial.ts';
+import type { Theme } from './theme.ts';
+import type { Size, View } from './view.ts';
+import { visible } from './view.ts';
 
 export type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 
@@ -45,20 +45,35 @@ export interface Frame {
 
 export function noPaint(): Paint {
   return {
-    selected: new Set(), related: new Set(), found: new Set(), dim: false, hovered: -1, hoveredEdge: -1, links: null,
-    fill: null, edgeLabels: "hover", edgeWidth: "plain",
+    selected: new Set(),
+    related: new Set(),
+    found: new Set(),
+    dim: false,
+    hovered: -1,
+    hoveredEdge: -1,
+    links: null,
+    fill: null,
+    edgeLabels: 'hover',
+    edgeWidth: 'plain',
   };
 }
 
 export function marksOf(paint: Paint, count: number): Uint8Array {
   const marks = new Uint8Array(count);
-  for (const [set, mark] of [[paint.selected, SELECTED], [paint.related, RELATED], [paint.found, FOUND]] as const) {
+  for (const [set, mark] of [
+    [paint.selected, SELECTED],
+    [paint.related, RELATED],
+    [paint.found, FOUND],
+  ] as const) {
     for (const box of set) if (box >= 0 && box < count) marks[box]! |= mark;
   }
   return marks;
 }
 
-export interface FrameInput extends Pick<Frame, "ctx" | "scene" | "index" | "theme" | "paint" | "marks" | "fitter" | "pixels" | "screen" | "ratio" | "still"> {
+export interface FrameInput extends Pick<
+  Frame,
+  'ctx' | 'scene' | 'index' | 'theme' | 'paint' | 'marks' | 'fitter' | 'pixels' | 'screen' | 'ratio' | 'still'
+> {
   view: View;
 }
 

@@ -1,5 +1,5 @@
 // Mouse, trackpad and fingers: what they mean for the camera, and clicks that are not drags.
-import type { Camera } from "./camera.ts";
+import type { Camera } from './camera.ts';
 
 /** The fields of a WheelEvent that tell a mouse from a trackpad. */
 export interface WheelLike {
@@ -67,73 +67,97 @@ export function bindGestures(element: HTMLElement, camera: Camera, on: Gestures 
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   };
 
-  element.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    const meaning = wheels.read(event);
-    const { x, y } = at(event);
-    on.grab?.();
-    if ("pan" in meaning) camera.pan(...meaning.pan);
-    else camera.zoomAt(x, y, meaning.zoom);
-  }, { passive: false, signal });
-
-  element.addEventListener("pointerdown", (event) => {
-    if (event.button > 1) return;
-    element.setPointerCapture(event.pointerId);
-    const here = at(event);
-    if (down.size === 0) {
-      start = here;
-      dragged = false;
-      pinched = false;
-    } else {
-      pinched = true;
-    }
-    down.set(event.pointerId, here);
-  }, { signal });
-
-  element.addEventListener("pointermove", (event) => {
-    const before = down.get(event.pointerId);
-    const here = at(event);
-    if (before === undefined) {
-      if (down.size === 0) on.hover?.(here.x, here.y);
-      return;
-    }
-    if (!dragged && !pinched && Math.hypot(here.x - start.x, here.y - start.y) < SLOP) return;
-    if (!dragged) {
-      dragged = true;
-      element.style.cursor = "grabbing";
+  element.addEventListener(
+    'wheel',
+    (event) => {
+      event.preventDefault();
+      const meaning = wheels.read(event);
+      const { x, y } = at(event);
       on.grab?.();
-    }
-    const other = [...down].find(([id]) => id !== event.pointerId)?.[1];
-    if (other === undefined) {
-      camera.pan(here.x - before.x, here.y - before.y);
-    } else {
-      const [was, is] = [Math.hypot(before.x - other.x, before.y - other.y), Math.hypot(here.x - other.x, here.y - other.y)];
-      camera.pan((here.x - before.x) / 2, (here.y - before.y) / 2);
-      if (was > 0 && is > 0) camera.zoomAt((here.x + other.x) / 2, (here.y + other.y) / 2, is / was);
-    }
-    down.set(event.pointerId, here);
-  }, { signal });
+      if ('pan' in meaning) camera.pan(...meaning.pan);
+      else camera.zoomAt(x, y, meaning.zoom);
+    },
+    { passive: false, signal },
+  );
+
+  element.addEventListener(
+    'pointerdown',
+    (event) => {
+      if (event.button > 1) return;
+      element.setPointerCapture(event.pointerId);
+      const here = at(event);
+      if (down.size === 0) {
+        start = here;
+        dragged = false;
+        pinched = false;
+      } else {
+        pinched = true;
+      }
+      down.set(event.pointerId, here);
+    },
+    { signal },
+  );
+
+  element.addEventListener(
+    'pointermove',
+    (event) => {
+      const before = down.get(event.pointerId);
+      const here = at(event);
+      if (before === undefined) {
+        if (down.size === 0) on.hover?.(here.x, here.y);
+        return;
+      }
+      if (!dragged && !pinched && Math.hypot(here.x - start.x, here.y - start.y) < SLOP) return;
+      if (!dragged) {
+        dragged = true;
+        element.style.cursor = 'grabbing';
+        on.grab?.();
+      }
+      const other = [...down].find(([id]) => id !== event.pointerId)?.[1];
+      if (other === undefined) {
+        camera.pan(here.x - before.x, here.y - before.y);
+      } else {
+        const [was, is] = [Math.hypot(before.x - other.x, before.y - other.y), Math.hypot(here.x - other.x, here.y - other.y)];
+        camera.pan((here.x - before.x) / 2, (here.y - before.y) / 2);
+        if (was > 0 && is > 0) camera.zoomAt((here.x + other.x) / 2, (here.y + other.y) / 2, is / was);
+      }
+      down.set(event.pointerId, here);
+    },
+    { signal },
+  );
 
   const up = (event: PointerEvent): void => {
     if (!down.delete(event.pointerId) || down.size > 0) return;
-    element.style.cursor = "";
-    if (event.type === "pointerup" && !dragged && !pinched && event.button === 0) on.tap?.(start.x, start.y, event);
+    element.style.cursor = '';
+    if (event.type === 'pointerup' && !dragged && !pinched && event.button === 0) on.tap?.(start.x, start.y, event);
   };
-  element.addEventListener("pointerup", up, { signal });
-  element.addEventListener("pointercancel", up, { signal });
-  element.addEventListener("pointerleave", () => {
-    if (down.size === 0) on.hover?.(-1, -1);
-  }, { signal });
-  element.addEventListener("dblclick", (event) => {
-    const { x, y } = at(event);
-    if (!dragged) on.doubleTap?.(x, y, event);
-  }, { signal });
-  element.addEventListener("contextmenu", (event) => {
-    if (on.menu === undefined) return;
-    event.preventDefault();
-    const { x, y } = at(event);
-    on.menu(x, y, event);
-  }, { signal });
-  element.style.touchAction = "none";
+  element.addEventListener('pointerup', up, { signal });
+  element.addEventListener('pointercancel', up, { signal });
+  element.addEventListener(
+    'pointerleave',
+    () => {
+      if (down.size === 0) on.hover?.(-1, -1);
+    },
+    { signal },
+  );
+  element.addEventListener(
+    'dblclick',
+    (event) => {
+      const { x, y } = at(event);
+      if (!dragged) on.doubleTap?.(x, y, event);
+    },
+    { signal },
+  );
+  element.addEventListener(
+    'contextmenu',
+    (event) => {
+      if (on.menu === undefined) return;
+      event.preventDefault();
+      const { x, y } = at(event);
+      on.menu(x, y, event);
+    },
+    { signal },
+  );
+  element.style.touchAction = 'none';
   return () => stop.abort();
 }

@@ -1,32 +1,33 @@
 // Text that fits: cleaned of what would disturb its neighbours, cut with an ellipsis by the table of widths.
-import type { Scene } from "../scene.ts";
-import { BoxKind } from "../scene.ts";
-import { textWidth } from "../text/widths.ts";
-import { BADGE_SIZE, compact, DETAIL_SIZE, PANEL_LEFT, TEXT_LEFT, TEXT_RIGHT, TITLE_SIZE, TWO_LINES } from "./metrics.ts";
+import type { Scene } from '../scene.ts';
+import { BoxKind } from '../scene.ts';
+import { textWidth } from '../text/widths.ts';
+import { BADGE_SIZE, compact, DETAIL_SIZE, PANEL_LEFT, TEXT_LEFT, TEXT_RIGHT, TITLE_SIZE, TWO_LINES } from './metrics.ts';
 
 /** No text on the drawing needs more; a name of 100 kB must not cost anything. */
 const LONGEST = 400;
 // Control characters, marks that turn the direction of writing, halves of surrogate pairs.
-const DISTURBING = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+const DISTURBING =
+  /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 export function clean(text: string): string {
-  const short = text.length > LONGEST ? text.slice(0, LONGEST) + "…" : text;
-  return short.replace(DISTURBING, (c) => (c === "\n" || c === "\t" || c === "\r" ? " " : "\ufffd"));
+  const short = text.length > LONGEST ? text.slice(0, LONGEST) + '…' : text;
+  return short.replace(DISTURBING, (c) => (c === '\n' || c === '\t' || c === '\r' ? ' ' : '\ufffd'));
 }
 
 /** `text`, or as much of its beginning as fits with an ellipsis; "" where not even one letter does. */
 export function fitText(text: string, room: number, size: number, bold = false): string {
-  if (room <= 0) return "";
+  if (room <= 0) return '';
   if (textWidth(text, size, bold) <= room) return text;
-  const rest = room - textWidth("…", size, bold);
+  const rest = room - textWidth('…', size, bold);
   const letters = [...text];
   let [low, high] = [0, letters.length - 1];
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (textWidth(letters.slice(0, middle).join(""), size, bold) <= rest) low = middle;
+    if (textWidth(letters.slice(0, middle).join(''), size, bold) <= rest) low = middle;
     else high = middle - 1;
   }
-  return low > 0 ? letters.slice(0, low).join("").trimEnd() + "…" : "";
+  return low > 0 ? letters.slice(0, low).join('').trimEnd() + '…' : '';
 }
 
 export interface Fitted {
@@ -67,24 +68,24 @@ export function fitBox(scene: Scene, box: number): Fitted {
   const { boxes, texts } = scene;
   const kind = boxes.kind[box]!;
   const panel = kind === BoxKind.Open;
-  const badge = boxes.repeat[box]! > 1 ? `×${compact(boxes.repeat[box]!)}` : "";
+  const badge = boxes.repeat[box]! > 1 ? `×${compact(boxes.repeat[box]!)}` : '';
   const badgeWidth = badge ? textWidth(badge, BADGE_SIZE, true) + 12 : 0;
   let room = boxes.width[box]! - (panel ? PANEL_LEFT : TEXT_LEFT) - TEXT_RIGHT;
-  const full = clean(texts[boxes.title[box]!] ?? "");
-  const below = clean(texts[boxes.detail[box]!] ?? "");
+  const full = clean(texts[boxes.title[box]!] ?? '');
+  const below = clean(texts[boxes.detail[box]!] ?? '');
   const title = fitText(full, room - (badge ? badgeWidth + 4 : 0), TITLE_SIZE, true);
   const titleWidth = textWidth(title, TITLE_SIZE, true);
   room -= titleWidth + (badge ? badgeWidth + 4 : 0);
-  let count = "";
+  let count = '';
   let countWidth = 0;
-  if (kind !== BoxKind.Op && kind !== BoxKind.Input && (panel || below === "" || boxes.height[box]! < TWO_LINES)) {
+  if (kind !== BoxKind.Op && kind !== BoxKind.Input && (panel || below === '' || boxes.height[box]! < TWO_LINES)) {
     count = compact(boxes.size[box]!);
     countWidth = textWidth(count, DETAIL_SIZE);
-    if (countWidth + 10 > room) [count, countWidth] = ["", 0];
+    if (countWidth + 10 > room) [count, countWidth] = ['', 0];
   }
   // A panel has its second line beside the title.
   const detailRoom = panel ? room - countWidth - 20 : boxes.width[box]! - TEXT_LEFT - TEXT_RIGHT;
   const two = panel || boxes.height[box]! >= TWO_LINES;
-  const detail = two ? fitText(below, detailRoom, DETAIL_SIZE) : "";
+  const detail = two ? fitText(below, detailRoom, DETAIL_SIZE) : '';
   return { title, titleWidth, badge, badgeWidth, count, countWidth, detail, detailWidth: textWidth(detail, DETAIL_SIZE) };
 }

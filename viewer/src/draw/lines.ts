@@ -1,14 +1,14 @@
 // Edges near enough to follow: rounded lines with arrowheads, in batches of one style.
-import type { Edges } from "../scene.ts";
-import { EdgeKind } from "../scene.ts";
-import { textWidth } from "../text/widths.ts";
-import type { Frame } from "./frame.ts";
-import { SELECTED } from "./frame.ts";
-import { clean, fitText } from "./label.ts";
-import { FONT, LABEL_SIZE, widthOfBytes } from "./metrics.ts";
-import { arrow, roundRect } from "./shapes.ts";
-import { PIECE_LENGTHS } from "./spatial.ts";
-import { Bag, countIn, firstOf, floorFor, search } from "./tree.ts";
+import type { Edges } from '../scene.ts';
+import { EdgeKind } from '../scene.ts';
+import { textWidth } from '../text/widths.ts';
+import type { Frame } from './frame.ts';
+import { SELECTED } from './frame.ts';
+import { clean, fitText } from './label.ts';
+import { FONT, LABEL_SIZE, widthOfBytes } from './metrics.ts';
+import { arrow, roundRect } from './shapes.ts';
+import { PIECE_LENGTHS } from './spatial.ts';
+import { Bag, countIn, firstOf, floorFor, search } from './tree.ts';
 
 const MOST_PIECES = 3500;
 /** Long paths are slow to stroke, many short ones are slow to record. */
@@ -36,12 +36,20 @@ function piecesIn(frame: Frame): void {
 }
 
 export function paintEdges(frame: Frame): void {
-  const { ctx, scene: { edges }, index, theme, paint, zoom, edgeAlpha } = frame;
+  const {
+    ctx,
+    scene: { edges },
+    index,
+    theme,
+    paint,
+    zoom,
+    edgeAlpha,
+  } = frame;
   piecesIn(frame);
   const base = Math.min(1, 0.55 + zoom * 0.6) * (paint.dim ? 0.4 : 1);
-  ctx.lineCap = "butt";
-  ctx.lineJoin = "round";
-  const byBytes = paint.edgeWidth === "bytes";
+  ctx.lineCap = 'butt';
+  ctx.lineJoin = 'round';
+  const byBytes = paint.edgeWidth === 'bytes';
   const widths = byBytes ? [1.2, 2, 3, 4.2, 5.6, 7] : [1.3];
   for (let kind = 0; kind < 4; kind++) {
     ctx.strokeStyle = ctx.fillStyle = theme.edgeKinds[kind]!;
@@ -85,7 +93,12 @@ function step(widths: number[], bytes: number): number {
 }
 
 function paintHeads(frame: Frame, base: number): void {
-  const { ctx, scene: { edges }, edgeAlpha, zoom } = frame;
+  const {
+    ctx,
+    scene: { edges },
+    edgeAlpha,
+    zoom,
+  } = frame;
   const size = Math.max(3, (6 + (ctx.lineWidth - 1) * 1.2) * Math.min(1.4, zoom));
   ctx.globalAlpha = base;
   ctx.beginPath();
@@ -144,7 +157,14 @@ function trace(frame: Frame, points: Float32Array, from: number, to: number): vo
 
 /** Edges of what is selected or under the pointer, above the others. */
 export function paintLitEdges(frame: Frame): void {
-  const { ctx, scene: { edges }, index, theme, paint, marks } = frame;
+  const {
+    ctx,
+    scene: { edges },
+    index,
+    theme,
+    paint,
+    marks,
+  } = frame;
   const out: number[] = [];
   const into: number[] = [];
   const gather = (box: number): void => {
@@ -158,7 +178,12 @@ export function paintLitEdges(frame: Frame): void {
   if (paint.hovered >= 0 && !(marks[paint.hovered]! & SELECTED)) gather(paint.hovered);
   // Between two selected boxes an edge is in both lists: once is enough.
   const outs = new Set(out);
-  strokeLit(frame, into.filter((edge) => !outs.has(edge)), theme.incoming, 2);
+  strokeLit(
+    frame,
+    into.filter((edge) => !outs.has(edge)),
+    theme.incoming,
+    2,
+  );
   strokeLit(frame, [...outs], theme.outgoing, 2);
   if (paint.hoveredEdge >= 0 && paint.hoveredEdge < edges.count) strokeLit(frame, [paint.hoveredEdge], theme.selected, 2.6);
   ctx.globalAlpha = 1;
@@ -166,7 +191,11 @@ export function paintLitEdges(frame: Frame): void {
 
 function strokeLit(frame: Frame, list: number[], colour: string, width: number): void {
   if (list.length === 0) return;
-  const { ctx, scene: { edges }, zoom } = frame;
+  const {
+    ctx,
+    scene: { edges },
+    zoom,
+  } = frame;
   ctx.strokeStyle = ctx.fillStyle = colour;
   ctx.lineWidth = Math.max(1.2, width * Math.min(1.2, 0.4 + zoom * 0.6));
   ctx.setLineDash([]);
@@ -187,7 +216,16 @@ function strokeLit(frame: Frame, list: number[], colour: string, width: number):
 
 /** Arrowheads along an edge so that its direction shows where its end does not. */
 function flow(frame: Frame, edge: number, size: number): void {
-  const { ctx, scene: { edges: { points, start } }, zoom, ox, oy, screen } = frame;
+  const {
+    ctx,
+    scene: {
+      edges: { points, start },
+    },
+    zoom,
+    ox,
+    oy,
+    screen,
+  } = frame;
   for (let p = start[edge]!; p + 1 < start[edge + 1]!; p++) {
     const [ax, ay] = [points[2 * p]! * zoom + ox, points[2 * p + 1]! * zoom + oy];
     const [bx, by] = [points[2 * p + 2]! * zoom + ox, points[2 * p + 3]! * zoom + oy];
@@ -205,8 +243,13 @@ function flow(frame: Frame, edge: number, size: number): void {
 
 /** Shape and dtype at the middle of edges: of the one under the pointer, or of all that have room. */
 export function paintEdgeLabels(frame: Frame): void {
-  const { scene: { edges }, index, paint, zoom } = frame;
-  if (paint.edgeLabels === "always" && zoom >= 0.6 && frame.edgeAlpha === null) {
+  const {
+    scene: { edges },
+    index,
+    paint,
+    zoom,
+  } = frame;
+  if (paint.edgeLabels === 'always' && zoom >= 0.6 && frame.edgeAlpha === null) {
     piecesIn(frame);
     const taken: Placed[] = [];
     for (let i = 0; i < found.size && taken.length < 240; i++) {
@@ -225,9 +268,13 @@ interface Placed {
 }
 
 function label(frame: Frame, edge: number, taken: Placed[], hovered: boolean): void {
-  const { ctx, scene: { edges, texts, direction }, theme } = frame;
-  const text = fitText(clean(texts[edges.label[edge]!] ?? ""), 260, LABEL_SIZE);
-  if (text === "") return;
+  const {
+    ctx,
+    scene: { edges, texts, direction },
+    theme,
+  } = frame;
+  const text = fitText(clean(texts[edges.label[edge]!] ?? ''), 260, LABEL_SIZE);
+  if (text === '') return;
   const size = hovered ? 12 : LABEL_SIZE * Math.min(1.2, frame.zoom);
   const w = textWidth(text, size) * 1.04 + 10;
   const h = size + 6;
@@ -238,7 +285,7 @@ function label(frame: Frame, edge: number, taken: Placed[], hovered: boolean): v
     x = Math.max(w / 2 + 4, Math.min(frame.screen.width - w / 2 - 4, x));
     y = Math.max(h / 2 + 4, Math.min(frame.screen.height - h / 2 - 4, y));
   } else {
-    if ((direction === "down" ? middle.length : middle.length - w) < h) return;
+    if ((direction === 'down' ? middle.length : middle.length - w) < h) return;
     if (taken.some((p) => p.edge === edge || (Math.abs(p.x - x) < (p.w + w) / 2 && Math.abs(p.y - y) < h))) return;
     if (onBox(frame, x - w / 2, y - h / 2, x + w / 2, y + h / 2)) return;
     taken.push({ x, y, w, edge });
@@ -255,16 +302,22 @@ function label(frame: Frame, edge: number, taken: Placed[], hovered: boolean): v
   }
   ctx.font = `400 ${size}px ${FONT}`;
   ctx.fillStyle = hovered ? theme.text : theme.edgeLabelText;
-  ctx.textAlign = "center";
+  ctx.textAlign = 'center';
   ctx.fillText(text, x, y + size * 0.36);
-  ctx.textAlign = "left";
+  ctx.textAlign = 'left';
 }
 
 const under = new Bag();
 
 /** Whether a rectangle of the screen would hide part of a box. */
 function onBox(frame: Frame, left: number, top: number, right: number, bottom: number): boolean {
-  const { scene: { boxes }, index, zoom, ox, oy } = frame;
+  const {
+    scene: { boxes },
+    index,
+    zoom,
+    ox,
+    oy,
+  } = frame;
   const [x0, y0, x1, y1] = [(left - ox) / zoom, (top - oy) / zoom, (right - ox) / zoom, (bottom - oy) / zoom];
   under.size = 0;
   search(index.leaves, x0, y0, x1, y1, under);
@@ -277,13 +330,24 @@ function onBox(frame: Frame, left: number, top: number, right: number, bottom: n
 
 /** The middle of the longest piece of an edge that is on the screen. */
 function middleOf(frame: Frame, edge: number): { x: number; y: number; length: number } | null {
-  const { scene: { edges: { points, start } }, zoom, ox, oy, screen } = frame;
+  const {
+    scene: {
+      edges: { points, start },
+    },
+    zoom,
+    ox,
+    oy,
+    screen,
+  } = frame;
   let best = null;
   for (let p = start[edge]!; p + 1 < start[edge + 1]!; p++) {
     const [ax, ay] = [points[2 * p]! * zoom + ox, points[2 * p + 1]! * zoom + oy];
     const [bx, by] = [points[2 * p + 2]! * zoom + ox, points[2 * p + 3]! * zoom + oy];
     let [t0, t1] = [0, 1];
-    for (const [d, a, most] of [[bx - ax, ax, screen.width], [by - ay, ay, screen.height]] as const) {
+    for (const [d, a, most] of [
+      [bx - ax, ax, screen.width],
+      [by - ay, ay, screen.height],
+    ] as const) {
       if (d === 0) {
         if (a < 0 || a > most) t1 = -1;
         continue;

@@ -1,10 +1,11 @@
 // Sizes of what is in a box, in units of the world; the canvas and the SVG writer use the same.
 // They follow the sizes the engine gives boxes (engine/scene.ts).
-import { BoxKind } from "../scene.ts";
-import type { Boxes } from "../scene.ts";
+import { BoxKind } from '../scene.ts';
+import type { Boxes } from '../scene.ts';
 
 /** Faces about as wide as text/widths.ts says. */
-export const FONT = 'Inter, "Segoe UI", Roboto, "Noto Sans", Helvetica, Arial, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
+export const FONT =
+  'Inter, "Segoe UI", Roboto, "Noto Sans", Helvetica, Arial, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 export const TITLE_SIZE = 13;
 export const DETAIL_SIZE = 11;
 export const LABEL_SIZE = 10.5;
@@ -39,9 +40,9 @@ export function cardHeight(boxes: Boxes, box: number): number {
 /** 1234567 as "1.2M". */
 export function compact(n: number): string {
   if (n < 1000) return String(n);
-  const [unit, name] = n < 999_500 ? [1e3, "k"] : n < 999_500_000 ? [1e6, "M"] : [1e9, "G"];
+  const [unit, name] = n < 999_500 ? [1e3, 'k'] : n < 999_500_000 ? [1e6, 'M'] : [1e9, 'G'];
   const v = n / unit;
-  return `${v < 9.95 ? v.toFixed(1).replace(/\.0$/, "") : Math.round(v)}${name}`;
+  return `${v < 9.95 ? v.toFixed(1).replace(/\.0$/, '') : Math.round(v)}${name}`;
 }
 
 /** Pixels of an edge that carries `bytes`: 1.2 for a kilobyte or less, 7 for a gigabyte. */

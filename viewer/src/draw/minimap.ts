@@ -1,16 +1,16 @@
 // A small picture of the whole graph with the part on the screen; drag in it to move. It hides itself when
 // everything is in view.
-import type { Scene } from "../scene.ts";
-import type { Camera } from "./camera.ts";
-import { frameOf, noPaint } from "./frame.ts";
-import { Fitter } from "./label.ts";
-import { paintOverview } from "./overview.ts";
-import { Pixels } from "./pixels.ts";
-import type { Renderer } from "./renderer.ts";
-import { roundRect } from "./shapes.ts";
-import type { Theme } from "./theme.ts";
-import type { Rect, Size, View } from "./view.ts";
-import { fitted, toScreen, toWorld } from "./view.ts";
+import type { Scene } from '../scene.ts';
+import type { Camera } from './camera.ts';
+import { frameOf, noPaint } from './frame.ts';
+import { Fitter } from './label.ts';
+import { paintOverview } from './overview.ts';
+import { Pixels } from './pixels.ts';
+import type { Renderer } from './renderer.ts';
+import { roundRect } from './shapes.ts';
+import type { Theme } from './theme.ts';
+import type { Rect, Size, View } from './view.ts';
+import { fitted, toScreen, toWorld } from './view.ts';
 
 const MARGIN = 6;
 /** Boxes from a graph that is ten times longer than wide stay a few pixels wide. */
@@ -44,12 +44,12 @@ export class Minimap {
   #frame = 0;
 
   constructor(renderer: Renderer, most: Size = { width: 200, height: 170 }) {
-    this.element = document.createElement("canvas");
-    this.element.className = "minimap";
-    this.element.setAttribute("aria-hidden", "true");
-    this.element.style.touchAction = "none";
+    this.element = document.createElement('canvas');
+    this.element.className = 'minimap';
+    this.element.setAttribute('aria-hidden', 'true');
+    this.element.style.touchAction = 'none';
     this.element.hidden = true;
-    this.#ctx = this.element.getContext("2d")!;
+    this.#ctx = this.element.getContext('2d')!;
     this.#renderer = renderer;
     this.#camera = renderer.camera;
     this.#theme = renderer.theme;
@@ -115,13 +115,25 @@ export class Minimap {
     this.element.height = Math.round(height * ratio);
     this.element.style.width = `${width}px`;
     this.element.style.height = `${height}px`;
-    const picture = document.createElement("canvas");
+    const picture = document.createElement('canvas');
     picture.width = this.element.width;
     picture.height = this.element.height;
-    paintOverview(frameOf({
-      ctx: picture.getContext("2d")!, scene, index: this.#renderer.index, theme: this.#theme, paint: noPaint(), marks: new Uint8Array(0),
-      fitter: new Fitter(scene), pixels: new Pixels(), screen: this.#size, ratio, still: true, view: this.#view,
-    }));
+    paintOverview(
+      frameOf({
+        ctx: picture.getContext('2d')!,
+        scene,
+        index: this.#renderer.index,
+        theme: this.#theme,
+        paint: noPaint(),
+        marks: new Uint8Array(0),
+        fitter: new Fitter(scene),
+        pixels: new Pixels(),
+        screen: this.#size,
+        ratio,
+        still: true,
+        view: this.#view,
+      }),
+    );
     return picture;
   }
 
@@ -136,7 +148,7 @@ export class Minimap {
       const here = at(event);
       this.#camera.set({ x: here.x + grip.dx, y: here.y + grip.dy, zoom: this.#camera.view.zoom });
     };
-    this.element.addEventListener("pointerdown", (event) => {
+    this.element.addEventListener('pointerdown', (event) => {
       this.element.setPointerCapture(event.pointerId);
       const here = at(event);
       const seen = this.#camera.visible();
@@ -147,7 +159,7 @@ export class Minimap {
       event.preventDefault();
       move(event);
     });
-    this.element.addEventListener("pointermove", move);
-    for (const end of ["pointerup", "pointercancel"] as const) this.element.addEventListener(end, () => (grip = null));
+    this.element.addEventListener('pointermove', move);
+    for (const end of ['pointerup', 'pointercancel'] as const) this.element.addEventListener(end, () => (grip = null));
   }
 }

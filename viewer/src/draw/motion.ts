@@ -1,17 +1,17 @@
 // From one layout to the next: what is in both moves, what is new comes out of its group, what is gone
 // sinks into it. Only what is on the screen takes part, copied into a small scene of its own.
-import type { Scene } from "../scene.ts";
-import { BoxKind } from "../scene.ts";
-import { buildDensity } from "./density.ts";
-import type { Frame } from "./frame.ts";
-import { Fitter } from "./label.ts";
-import { panelsIn, touches } from "./overview.ts";
-import { fromAfar } from "./paint.ts";
-import type { SceneIndex } from "./spatial.ts";
-import { Bag, buildTree, search } from "./tree.ts";
-import type { Tree } from "./tree.ts";
-import type { View } from "./view.ts";
-import { easeOut } from "./view.ts";
+import type { Scene } from '../scene.ts';
+import { BoxKind } from '../scene.ts';
+import { buildDensity } from './density.ts';
+import type { Frame } from './frame.ts';
+import { Fitter } from './label.ts';
+import { panelsIn, touches } from './overview.ts';
+import { fromAfar } from './paint.ts';
+import type { SceneIndex } from './spatial.ts';
+import { Bag, buildTree, search } from './tree.ts';
+import type { Tree } from './tree.ts';
+import type { View } from './view.ts';
+import { easeOut } from './view.ts';
 
 const MS = 220;
 const MOST = 3000;
@@ -75,7 +75,9 @@ export class Motion {
       this.#newId[i] = b;
       this.#way[i] = was < 0 ? 1 : 0;
       this.#to.push(to);
-      this.#from.push(was >= 0 ? oldPlace(was) : carried(to, scene, b, (a) => (oldBox(a) < 0 ? null : [placeOf(scene, a), oldPlace(oldBox(a))])));
+      this.#from.push(
+        was >= 0 ? oldPlace(was) : carried(to, scene, b, (a) => (oldBox(a) < 0 ? null : [placeOf(scene, a), oldPlace(oldBox(a))])),
+      );
     });
     leaving.forEach((b, i) => {
       const from = oldPlace(b);
@@ -83,7 +85,7 @@ export class Motion {
       this.#from.push(from);
       this.#to.push(carried(from, old, b, (a) => (newBox(a) < 0 ? null : [oldPlace(a), placeOf(scene, newBox(a))])));
     });
-    const texts = [""];
+    const texts = [''];
     const pick = (of: (s: Scene) => ArrayLike<number>, out: Int32Array | Uint8Array): typeof out => {
       come.forEach((b, i) => (out[i] = of(scene)[b]!));
       leaving.forEach((b, i) => (out[come.length + i] = of(old)[b]!));
@@ -159,7 +161,13 @@ export class Motion {
       boxAlpha: this.#boxAlpha,
       edgeAlpha: this.#edgeAlpha,
       paint: {
-        ...frame.paint, selected: none, related: none, found: none, links: null, hovered: -1, hoveredEdge: -1,
+        ...frame.paint,
+        selected: none,
+        related: none,
+        found: none,
+        links: null,
+        hovered: -1,
+        hoveredEdge: -1,
         fill: fill === null ? null : Array.from(this.#newId, (b) => (b < 0 ? null : (fill[b] ?? null))),
       },
     };
@@ -180,10 +188,18 @@ export class Motion {
   }
 }
 
-function windowOf(view: View, frame: Frame): Pick<Frame, "zoom" | "ox" | "oy" | "x0" | "y0" | "x1" | "y1"> {
+function windowOf(view: View, frame: Frame): Pick<Frame, 'zoom' | 'ox' | 'oy' | 'x0' | 'y0' | 'x1' | 'y1'> {
   const { width, height } = frame.screen;
   const [w, h] = [width / view.zoom / 2, height / view.zoom / 2];
-  return { zoom: view.zoom, ox: width / 2 - view.x * view.zoom, oy: height / 2 - view.y * view.zoom, x0: view.x - w, y0: view.y - h, x1: view.x + w, y1: view.y + h };
+  return {
+    zoom: view.zoom,
+    ox: width / 2 - view.x * view.zoom,
+    oy: height / 2 - view.y * view.zoom,
+    x0: view.x - w,
+    y0: view.y - h,
+    x1: view.x + w,
+    y1: view.y + h,
+  };
 }
 
 /** Boxes on the screen: panels and leaves. */
@@ -234,7 +250,7 @@ function edgesOf(frame: Frame): Int32Array {
   return Int32Array.from(edges);
 }
 
-function copyEdges(scene: Scene, edges: Int32Array): Scene["edges"] {
+function copyEdges(scene: Scene, edges: Int32Array): Scene['edges'] {
   const all = scene.edges;
   const start = new Int32Array(edges.length + 1);
   edges.forEach((e, i) => (start[i + 1] = start[i]! + all.start[e + 1]! - all.start[e]!));

@@ -1,11 +1,11 @@
 // Names of open groups at a readable size when their own headers are too small, as on a map.
-import { textWidth } from "../text/widths.ts";
-import type { Frame } from "./frame.ts";
-import { clean, fitText } from "./label.ts";
-import { FONT, GROUP_WEIGHT, HEADER, TITLE_SIZE } from "./metrics.ts";
-import { panelsIn } from "./overview.ts";
-import { roundRect } from "./shapes.ts";
-import { Bag } from "./tree.ts";
+import { textWidth } from '../text/widths.ts';
+import type { Frame } from './frame.ts';
+import { clean, fitText } from './label.ts';
+import { FONT, GROUP_WEIGHT, HEADER, TITLE_SIZE } from './metrics.ts';
+import { panelsIn } from './overview.ts';
+import { roundRect } from './shapes.ts';
+import { Bag } from './tree.ts';
 
 const SIZE = 11.5;
 const HIGH = 18;
@@ -15,7 +15,15 @@ const LEAST = { width: 90, height: 56 } as const;
 const panels = new Bag();
 
 export function paintGroupNames(frame: Frame): void {
-  const { ctx, scene: { boxes, texts }, theme, zoom, ox, oy, screen } = frame;
+  const {
+    ctx,
+    scene: { boxes, texts },
+    theme,
+    zoom,
+    ox,
+    oy,
+    screen,
+  } = frame;
   if (TITLE_SIZE * zoom >= 6 || frame.boxAlpha !== null) return;
   // All of a size or none: names on some of many equal groups would seem to say something.
   let scale = 1;
@@ -29,13 +37,14 @@ export function paintGroupNames(frame: Frame): void {
     const b = panels.items[i]!;
     const [w, h] = [boxes.width[b]! * zoom, boxes.height[b]! * zoom];
     if (h < LEAST.height || w < LEAST.width) continue;
-    const text = fitText(clean(texts[boxes.title[b]!] ?? ""), Math.min(220, w - 20), SIZE, true);
-    if (text === "") continue;
+    const text = fitText(clean(texts[boxes.title[b]!] ?? ''), Math.min(220, w - 20), SIZE, true);
+    if (text === '') continue;
     const wide = textWidth(text, SIZE, true) + 12;
     // It stays on the screen as long as its group does.
     const x = Math.max(boxes.x[b]! * zoom + ox + 4, Math.min(4, boxes.x[b]! * zoom + ox + w - wide - 4));
     const y = Math.max(boxes.y[b]! * zoom + oy + (HEADER * zoom - HIGH) / 2, Math.min(4, boxes.y[b]! * zoom + oy + h - HIGH - 4));
-    if (x > screen.width || y > screen.height || taken.some((t) => x < t.x + t.w + 2 && t.x < x + wide + 2 && Math.abs(t.y - y) < HIGH + 2)) continue;
+    if (x > screen.width || y > screen.height || taken.some((t) => x < t.x + t.w + 2 && t.x < x + wide + 2 && Math.abs(t.y - y) < HIGH + 2))
+      continue;
     taken.push({ x, y, w: wide });
     ctx.globalAlpha = 0.86;
     ctx.fillStyle = theme.edgeLabel;

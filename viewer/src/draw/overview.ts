@@ -1,15 +1,15 @@
 // The graph from afar: every box a few pixels or less. Drawn into pixels, from the index's pyramid when there
 // are too many boxes.
-import type { Boxes, Paint } from "../scene.ts";
-import { mix, parseColour } from "./colour.ts";
-import { levelFor } from "./density.ts";
-import type { Density } from "./density.ts";
-import type { Frame } from "./frame.ts";
-import { fillOf, flatRgb, litColour } from "./frame.ts";
-import { PANEL_SIZES, PIECE_LENGTHS } from "./spatial.ts";
-import { panelOf } from "./theme.ts";
-import type { Theme } from "./theme.ts";
-import { Bag, countIn, floorFor, search } from "./tree.ts";
+import type { Boxes, Paint } from '../scene.ts';
+import { mix, parseColour } from './colour.ts';
+import { levelFor } from './density.ts';
+import type { Density } from './density.ts';
+import type { Frame } from './frame.ts';
+import { fillOf, flatRgb, litColour } from './frame.ts';
+import { PANEL_SIZES, PIECE_LENGTHS } from './spatial.ts';
+import { panelOf } from './theme.ts';
+import type { Theme } from './theme.ts';
+import { Bag, countIn, floorFor, search } from './tree.ts';
 
 const MOST_BLOCKS = 64_000;
 const MOST_LINES = 5000;
@@ -37,7 +37,7 @@ export function paintOverview(frame: Frame): void {
   show(frame, ctx);
 }
 
-function show(frame: Frame, ctx: Frame["ctx"]): void {
+function show(frame: Frame, ctx: Frame['ctx']): void {
   const { pixels, ratio, screen } = frame;
   const { image } = pixels;
   if (image === null) return;
@@ -56,7 +56,7 @@ let canvas: OffscreenCanvas | null = null;
 
 function scratch(width: number, height: number): OffscreenCanvasRenderingContext2D {
   if (canvas === null || canvas.width !== width || canvas.height !== height) canvas = new OffscreenCanvas(width, height);
-  return canvas.getContext("2d")!;
+  return canvas.getContext('2d')!;
 }
 
 /**
@@ -86,11 +86,23 @@ export function panelsIn(frame: Frame, least: number, out: Bag, most = Infinity)
 }
 
 export function touches(frame: Frame, boxes: Boxes, b: number): boolean {
-  return boxes.x[b]! <= frame.x1 && boxes.y[b]! <= frame.y1 && boxes.x[b]! + boxes.width[b]! >= frame.x0 && boxes.y[b]! + boxes.height[b]! >= frame.y0;
+  return (
+    boxes.x[b]! <= frame.x1 &&
+    boxes.y[b]! <= frame.y1 &&
+    boxes.x[b]! + boxes.width[b]! >= frame.x0 &&
+    boxes.y[b]! + boxes.height[b]! >= frame.y0
+  );
 }
 
 function groups(frame: Frame): void {
-  const { scene: { boxes }, pixels, theme, zoom, ox, oy } = frame;
+  const {
+    scene: { boxes },
+    pixels,
+    theme,
+    zoom,
+    ox,
+    oy,
+  } = frame;
   const border = parseColour(theme.panelBorder);
   const shades = theme.panels.map((_, depth) => parseColour(panelOf(theme, depth)));
   frame.index.panels.forEach((tree, c) => {
@@ -126,7 +138,16 @@ function groups(frame: Frame): void {
 }
 
 function lines(frame: Frame): void {
-  const { scene: { edges }, index, pixels, theme, zoom, ox, oy, paint } = frame;
+  const {
+    scene: { edges },
+    index,
+    pixels,
+    theme,
+    zoom,
+    ox,
+    oy,
+    paint,
+  } = frame;
   const { points } = edges;
   const colours = theme.edgeKinds.map(parseColour);
   const dim = paint.dim ? 0.5 : 1;
@@ -168,7 +189,16 @@ function lines(frame: Frame): void {
 }
 
 function blocks(frame: Frame): void {
-  const { scene: { boxes }, index, pixels, theme, paint, zoom, ox, oy } = frame;
+  const {
+    scene: { boxes },
+    index,
+    pixels,
+    theme,
+    paint,
+    zoom,
+    ox,
+    oy,
+  } = frame;
   const tree = index.leaves;
   const background = parseColour(panelOf(theme, 0));
   const colours = flatRgb(theme).map((rgb) => (paint.dim ? mix(background, rgb, theme.dimmed) : rgb));
@@ -192,7 +222,13 @@ function blocks(frame: Frame): void {
 }
 
 function cells(frame: Frame, colours: number[], background: number): void {
-  const { index: { density }, pixels, zoom, ox, oy } = frame;
+  const {
+    index: { density },
+    pixels,
+    zoom,
+    ox,
+    oy,
+  } = frame;
   const level = levelFor(density, zoom, CELL);
   const side = density.cell * 2 ** level;
   const [columns, rows, start] = [density.columns[level]!, density.rows[level]!, density.start[level]!];
@@ -222,7 +258,7 @@ function strength(shade: number): number {
 }
 
 interface Colouring {
-  fill: Paint["fill"];
+  fill: Paint['fill'];
   density: Density;
   level: number;
   theme: Theme;
@@ -234,15 +270,21 @@ let lastColouring: Colouring | null = null;
 
 /** The page's own colours of the cells of a level (-1: none), or null without any. Kept while nothing but the view changes. */
 function colouringOf(frame: Frame, level: number, background: number): Int32Array | null {
-  const { index: { density }, paint: { fill, dim }, theme } = frame;
+  const {
+    index: { density },
+    paint: { fill, dim },
+    theme,
+  } = frame;
   if (fill === null) return null;
   const last = lastColouring;
-  if (last !== null && last.fill === fill && last.density === density && last.level === level && last.theme === theme && last.dim === dim) return last.rgb;
+  if (last !== null && last.fill === fill && last.density === density && last.level === level && last.theme === theme && last.dim === dim)
+    return last.rgb;
   const start = density.start[level]!;
   const rgb = new Int32Array(density.columns[level]! * density.rows[level]!).fill(-1);
   for (let k = 0; k < rgb.length; k++) {
     const own = density.cover[start + k] === 0 ? null : fillOf(frame.paint, density.box[start + k]!);
-    if (own !== null) rgb[k] = mix(background, parseColour(own), strength((density.cover[start + k]! * COVERS) >> 8) * (dim ? theme.dimmed : 1));
+    if (own !== null)
+      rgb[k] = mix(background, parseColour(own), strength((density.cover[start + k]! * COVERS) >> 8) * (dim ? theme.dimmed : 1));
   }
   lastColouring = { fill, density, level, theme, dim, rgb };
   return rgb;
@@ -250,7 +292,16 @@ function colouringOf(frame: Frame, level: number, background: number): Int32Arra
 
 /** What is selected, related or found stays visible however small it is. */
 function lit(frame: Frame): void {
-  const { scene: { boxes }, pixels, theme, paint, zoom, ox, oy, marks } = frame;
+  const {
+    scene: { boxes },
+    pixels,
+    theme,
+    paint,
+    zoom,
+    ox,
+    oy,
+    marks,
+  } = frame;
   let left = MOST_LIT;
   for (const set of [paint.related, paint.found, paint.selected]) {
     for (const b of set) {

@@ -1,26 +1,28 @@
 // One picture: from afar as pixels, near as cards.
-import { paintHeaders, paintLeaves, paintPanels, paintRings } from "./cards.ts";
-import type { Frame } from "./frame.ts";
-import { paintLinks } from "./links.ts";
-import { paintEdgeLabels, paintEdges, paintLitEdges } from "./lines.ts";
-import { paintGroupNames } from "./names.ts";
-import { paintOverview } from "./overview.ts";
-import { countIn } from "./tree.ts";
+import { paintHeaders, paintLeaves, paintPanels, paintRings } from './cards.ts';
+import type { Frame } from './frame.ts';
+import { paintLinks } from './links.ts';
+import { paintEdgeLabels, paintEdges, paintLitEdges } from './lines.ts';
+import { paintGroupNames } from './names.ts';
+import { paintOverview } from './overview.ts';
+import { countIn } from './tree.ts';
 
 /** Smaller than this, or more than so many boxes: cards are not worth their cost. */
 const CARD_ZOOM = 0.25;
 const MOST_CARDS = 2200;
 
 export function fromAfar(frame: Frame): boolean {
-  return frame.boxAlpha === null && (frame.zoom < CARD_ZOOM || countIn(frame.index.leaves, frame.x0, frame.y0, frame.x1, frame.y1) > MOST_CARDS);
+  return (
+    frame.boxAlpha === null && (frame.zoom < CARD_ZOOM || countIn(frame.index.leaves, frame.x0, frame.y0, frame.x1, frame.y1) > MOST_CARDS)
+  );
 }
 
 export function paintFrame(frame: Frame): void {
   const { ctx, ratio, screen, theme } = frame;
   const afar = fromAfar(frame);
   ctx.globalAlpha = 1;
-  ctx.textBaseline = "alphabetic";
-  ctx.textAlign = "left";
+  ctx.textBaseline = 'alphabetic';
+  ctx.textAlign = 'left';
   if (afar) {
     paintOverview(frame);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);

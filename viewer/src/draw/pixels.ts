@@ -15,7 +15,7 @@ export class Pixels {
       this.height = height;
       this.data = new Uint32Array(bytes.buffer);
       // Absent where there is no canvas (tests).
-      this.image = typeof ImageData === "undefined" ? null : new ImageData(bytes, width, height);
+      this.image = typeof ImageData === 'undefined' ? null : new ImageData(bytes, width, height);
     }
     this.data.fill(toPixel(rgb));
   }

@@ -1,16 +1,16 @@
 // Draws a scene on a canvas, one frame when something changed.
-import type { Paint, Scene } from "../scene.ts";
-import { Camera, reducedMotion } from "./camera.ts";
-import type { Frame } from "./frame.ts";
-import { frameOf, marksOf, noPaint } from "./frame.ts";
-import { Fitter } from "./label.ts";
-import { Motion } from "./motion.ts";
-import { paintFrame } from "./paint.ts";
-import { Pixels } from "./pixels.ts";
-import { boxAt, buildIndex, edgeAt } from "./spatial.ts";
-import type { SceneIndex } from "./spatial.ts";
-import type { Theme } from "./theme.ts";
-import type { View } from "./view.ts";
+import type { Paint, Scene } from '../scene.ts';
+import { Camera, reducedMotion } from './camera.ts';
+import type { Frame } from './frame.ts';
+import { frameOf, marksOf, noPaint } from './frame.ts';
+import { Fitter } from './label.ts';
+import { Motion } from './motion.ts';
+import { paintFrame } from './paint.ts';
+import { Pixels } from './pixels.ts';
+import { boxAt, buildIndex, edgeAt } from './spatial.ts';
+import type { SceneIndex } from './spatial.ts';
+import type { Theme } from './theme.ts';
+import type { View } from './view.ts';
 
 const KEPT_FRAMES = 240;
 /** How near the pointer must be to an edge, in pixels. */
@@ -22,9 +22,37 @@ export function emptyScene(): Scene {
   const [ints, floats] = [new Int32Array(0), new Float32Array(0)];
   const bytes = new Uint8Array(0);
   return {
-    width: 0, height: 0, texts: [""], direction: "down",
-    boxes: { count: 0, item: ints, parent: ints, x: floats, y: floats, width: floats, height: floats, kind: bytes, phase: bytes, depth: bytes, title: ints, detail: ints, size: ints, repeat: ints },
-    edges: { count: 0, source: ints, target: ints, start: new Int32Array(1), points: floats, kind: bytes, uses: ints, bytes: new Float64Array(0), label: ints },
+    width: 0,
+    height: 0,
+    texts: [''],
+    direction: 'down',
+    boxes: {
+      count: 0,
+      item: ints,
+      parent: ints,
+      x: floats,
+      y: floats,
+      width: floats,
+      height: floats,
+      kind: bytes,
+      phase: bytes,
+      depth: bytes,
+      title: ints,
+      detail: ints,
+      size: ints,
+      repeat: ints,
+    },
+    edges: {
+      count: 0,
+      source: ints,
+      target: ints,
+      start: new Int32Array(1),
+      points: floats,
+      kind: bytes,
+      uses: ints,
+      bytes: new Float64Array(0),
+      label: ints,
+    },
   };
 }
 
@@ -54,7 +82,7 @@ export class Renderer {
   constructor(canvas: HTMLCanvasElement, theme: Theme) {
     this.#canvas = canvas;
     // No alpha: the page behind never shines through, and the browser need not blend.
-    this.#ctx = canvas.getContext("2d", { alpha: false })!;
+    this.#ctx = canvas.getContext('2d', { alpha: false })!;
     this.#theme = theme;
     this.camera.listen(() => {
       this.#lastMove = performance.now();
@@ -81,7 +109,16 @@ export class Renderer {
     this.scene = scene;
     this.index = index;
     this.#fitter = new Fitter(scene);
-    this.paint = { ...this.paint, selected: new Set(), related: new Set(), found: new Set(), hovered: -1, hoveredEdge: -1, fill: null, links: null };
+    this.paint = {
+      ...this.paint,
+      selected: new Set(),
+      related: new Set(),
+      found: new Set(),
+      hovered: -1,
+      hoveredEdge: -1,
+      fill: null,
+      links: null,
+    };
     this.#marks = new Uint8Array(scene.boxes.count);
     const whole = this.camera.fitOf({ x: 0, y: 0, width: scene.width, height: scene.height });
     this.camera.minZoom = Math.min(0.2, whole.zoom * 0.5);
@@ -179,8 +216,18 @@ export class Renderer {
 
   #frameFor(still: boolean): Frame {
     return frameOf({
-      ctx: this.#ctx, scene: this.scene, index: this.index, theme: this.#theme, paint: this.paint, marks: this.#marks,
-      fitter: this.#fitter, pixels: this.#pixels, screen: this.camera.screen, ratio: globalThis.devicePixelRatio || 1, still, view: this.camera.view,
+      ctx: this.#ctx,
+      scene: this.scene,
+      index: this.index,
+      theme: this.#theme,
+      paint: this.paint,
+      marks: this.#marks,
+      fitter: this.#fitter,
+      pixels: this.#pixels,
+      screen: this.camera.screen,
+      ratio: globalThis.devicePixelRatio || 1,
+      still,
+      view: this.camera.view,
     });
   }
 }

@@ -1,5 +1,5 @@
 // Outlines shared by boxes, edges and labels on the canvas.
-import type { Context } from "./frame.ts";
+import type { Context } from './frame.ts';
 
 export function roundRect(ctx: Context, x: number, y: number, w: number, h: number, r: number): void {
   ctx.beginPath();

@@ -1,11 +1,11 @@
 // What lies where in a scene. A pure function of the scene into typed arrays, so that the worker
 // that made the scene can build it and hand it over.
-import { BoxKind } from "../scene.ts";
-import type { Boxes, Edges, Scene } from "../scene.ts";
-import { buildDensity } from "./density.ts";
-import type { Density } from "./density.ts";
-import { Bag, buildTree, search } from "./tree.ts";
-import type { Corners, Tree } from "./tree.ts";
+import { BoxKind } from '../scene.ts';
+import type { Boxes, Edges, Scene } from '../scene.ts';
+import { buildDensity } from './density.ts';
+import type { Density } from './density.ts';
+import { Bag, buildTree, search } from './tree.ts';
+import type { Corners, Tree } from './tree.ts';
 
 /** Pieces of edges up to these lengths (on their longer side) have a tree each; a last one has the rest. */
 export const PIECE_LENGTHS = [240, 1920, 15360] as const;
@@ -56,8 +56,17 @@ function classOf(length: number, limits: readonly number[]): number {
 /** The buffers of an index, for postMessage's transfer list. */
 export function buffersOf(index: SceneIndex): ArrayBuffer[] {
   const columns: ArrayBufferView[] = [
-    index.density.columns, index.density.rows, index.density.start, index.density.cover, index.density.phase, index.density.box,
-    index.pieceEdge, index.pieceFrom, index.pieceTo, index.touchStart, index.touching,
+    index.density.columns,
+    index.density.rows,
+    index.density.start,
+    index.density.cover,
+    index.density.phase,
+    index.density.box,
+    index.pieceEdge,
+    index.pieceFrom,
+    index.pieceTo,
+    index.touchStart,
+    index.touching,
   ];
   for (const tree of [index.leaves, ...index.panels, ...index.pieces]) columns.push(tree.ids, tree.bounds, tree.levels);
   return columns.map((column) => column.buffer as ArrayBuffer);
@@ -74,7 +83,7 @@ function cornersOf(boxes: Boxes): Corners {
   return { x0: boxes.x, y0: boxes.y, x1, y1 };
 }
 
-function pieces(edges: Edges): Pick<SceneIndex, "pieces" | "pieceEdge" | "pieceFrom" | "pieceTo"> {
+function pieces(edges: Edges): Pick<SceneIndex, 'pieces' | 'pieceEdge' | 'pieceFrom' | 'pieceTo'> {
   const { start, points } = edges;
   const [edge, from, to] = [new Bag(), new Bag(), new Bag()];
   for (let e = 0; e < edges.count; e++) {
@@ -136,7 +145,7 @@ function pieceCorners(points: Float32Array, from: Int32Array, to: Int32Array): C
   return { x0, y0, x1, y1 };
 }
 
-function touching(boxes: Boxes, edges: Edges): Pick<SceneIndex, "touchStart" | "touching"> {
+function touching(boxes: Boxes, edges: Edges): Pick<SceneIndex, 'touchStart' | 'touching'> {
   const touchStart = new Int32Array(boxes.count + 1);
   const { source, target } = edges;
   for (let e = 0; e < edges.count; e++) {

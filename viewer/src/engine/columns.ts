@@ -51,8 +51,26 @@ export function layoutColumns(graph: NestedGraph, column: Int32Array, options: O
     const spread = (e: number) => ((e * 7) % 19) * (GAP / 32); // neighbouring edges turn at different places
     const turn = ends[column[left]!]! + GAP * 0.2 + spread(a + b);
     const points = across
-      ? [x[left]! + width[left]!, y[left]! + height[left]! / 2, turn, y[left]! + height[left]! / 2, turn, y[right]! + height[right]! / 2, x[right]!, y[right]! + height[right]! / 2]
-      : [x[left]! + width[left]! / 2, y[left]! + height[left]!, x[left]! + width[left]! / 2, turn, x[right]! + width[right]! / 2, turn, x[right]! + width[right]! / 2, y[right]!];
+      ? [
+          x[left]! + width[left]!,
+          y[left]! + height[left]! / 2,
+          turn,
+          y[left]! + height[left]! / 2,
+          turn,
+          y[right]! + height[right]! / 2,
+          x[right]!,
+          y[right]! + height[right]! / 2,
+        ]
+      : [
+          x[left]! + width[left]! / 2,
+          y[left]! + height[left]!,
+          x[left]! + width[left]! / 2,
+          turn,
+          x[right]! + width[right]! / 2,
+          turn,
+          x[right]! + width[right]! / 2,
+          y[right]!,
+        ];
     if (forward) return Float32Array.from(points);
     return Float32Array.from([6, 7, 4, 5, 2, 3, 0, 1].map((i) => points[i]!));
   }
@@ -72,7 +90,8 @@ function take(graph: NestedGraph, column: Int32Array, c: number): { graph: Neste
   for (let box = 0; box < graph.n; box++) if (column[box] === c) place[box] = boxes.push(box) - 1;
   const edges: number[] = [];
   for (let e = 0; e < graph.source.length; e++) if (place[graph.source[e]!]! >= 0 && place[graph.target[e]!]! >= 0) edges.push(e);
-  const pick = <T extends Int32Array | Float32Array | Uint8Array>(from: T, rows: number[]): T => (from.constructor as unknown as { from(a: number[]): T }).from(rows.map((i) => from[i]!));
+  const pick = <T extends Int32Array | Float32Array | Uint8Array>(from: T, rows: number[]): T =>
+    (from.constructor as unknown as { from(a: number[]): T }).from(rows.map((i) => from[i]!));
   return {
     boxes: Int32Array.from(boxes),
     edges,

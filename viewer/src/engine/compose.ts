@@ -38,7 +38,10 @@ export async function compose(graph: Graph, inner: (index: number) => Promise<Gr
   };
   await add(graph, -1, new Map(), 0);
 
-  const join = <T extends Int32Array | Int8Array>(pick: (part: Graph) => T, shift?: (part: (typeof parts)[number], x: number) => number): T => {
+  const join = <T extends Int32Array | Int8Array>(
+    pick: (part: Graph) => T,
+    shift?: (part: (typeof parts)[number], x: number) => number,
+  ): T => {
     const first = pick(graph);
     const out = new (first.constructor as new (n: number) => T)(parts.reduce((n, part) => n + pick(part.graph).length, 0));
     let at = 0;
@@ -74,7 +77,10 @@ export async function compose(graph: Graph, inner: (index: number) => Promise<Gr
       slot: join((g) => g.slot),
       type: join((g) => g.type),
       valueName: join((g) => g.valueName),
-      storage: join((g) => g.storage, (part, x) => x + part.value),
+      storage: join(
+        (g) => g.storage,
+        (part, x) => x + part.value,
+      ),
       role: join((g) => g.role),
     },
   };

@@ -126,10 +126,18 @@ export class Engine {
   private retree(view: View, options: ViewOptions): void {
     const before = view.tree as Tree | undefined;
     const wasOpen = new Set<string>();
-    if (before) for (let g = 1; g < before.groups; g++) if (view.open[g]) wasOpen.add(`${before.scope[g]}/${before.isPhase[g] ? before.phase[g] : ''}`);
+    if (before)
+      for (let g = 1; g < before.groups; g++)
+        if (view.open[g]) wasOpen.add(`${before.scope[g]}/${before.isPhase[g] ? before.phase[g] : ''}`);
     view.options = options;
     const inlined = options.constants ? new Uint8Array(view.graph.nodes) : constants(view.graph, view.outputs);
-    view.tree = buildTree(view.graph, view.capture.pools, { split: options.split, hidden: new Set(options.hidden), inlined, bodies: view.bodies, opTitle: (node) => shortOp(view.capture.pools.strings.at(view.graph.op[node]!)) });
+    view.tree = buildTree(view.graph, view.capture.pools, {
+      split: options.split,
+      hidden: new Set(options.hidden),
+      inlined,
+      bodies: view.bodies,
+      opTitle: (node) => shortOp(view.capture.pools.strings.at(view.graph.op[node]!)),
+    });
     view.open = new Uint8Array(view.tree.groups);
     view.unfolded = new Uint8Array(view.tree.groups);
     view.cache = new LayoutCache();
@@ -171,7 +179,9 @@ export class Engine {
     const { graph, tree, types } = view;
     // Data that comes in is a box of its own; parameters stand inside their operator unless they are pulled out.
     const inputs = view.options.constants
-      ? Int32Array.from({ length: graph.values }, (_, i) => i).filter((value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0)
+      ? Int32Array.from({ length: graph.values }, (_, i) => i).filter(
+          (value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0,
+        )
       : graph.inputs.filter((value) => graph.role[value] === 0);
     view.visible = visible(graph, tree, {
       open: view.open,
@@ -338,8 +348,26 @@ export class Engine {
     const { tree, graph, capture, types } = view;
     const { pools } = capture;
     const details: Details = {
-      item, kind: 'op', title: '', op: '', cls: '', path: this.around(item), phase: '', name: '', attrs: [], inputs: [],
-      outputs: [], backward: [], forward: [], kernels: [], frames: [], bodies: [], size: 1, phases: [], ops: [], measured: [],
+      item,
+      kind: 'op',
+      title: '',
+      op: '',
+      cls: '',
+      path: this.around(item),
+      phase: '',
+      name: '',
+      attrs: [],
+      inputs: [],
+      outputs: [],
+      backward: [],
+      forward: [],
+      kernels: [],
+      frames: [],
+      bodies: [],
+      size: 1,
+      phases: [],
+      ops: [],
+      measured: [],
     };
     if (item >= tree.nodes + tree.groups) {
       const value = item - tree.nodes - tree.groups;

@@ -73,7 +73,12 @@ export class Repeats {
     if (a.length !== b.length) return false;
     for (let i = 0; i < a.length; i++) {
       const [x, y] = [a[i]!, b[i]!];
-      if (x < 0 || y < 0 ? x !== y : op[x] !== op[y] || phase[x] !== phase[y] || useStart[x + 1]! - useStart[x]! !== useStart[y + 1]! - useStart[y]!) return false;
+      if (
+        x < 0 || y < 0
+          ? x !== y
+          : op[x] !== op[y] || phase[x] !== phase[y] || useStart[x + 1]! - useStart[x]! !== useStart[y + 1]! - useStart[y]!
+      )
+        return false;
     }
     const { place } = this;
     const where = (value: number) => (value < 0 ? -3 : producer[value]! < 0 ? -2 : place[producer[value]!]!);

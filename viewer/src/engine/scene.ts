@@ -18,7 +18,12 @@ const WIDEST = 300;
 const TWO_LINES = 42;
 const ONE_LINE = 28;
 const HEADER = 30;
-const [FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER] = [PHASES.indexOf('forward'), PHASES.indexOf('backward'), PHASES.indexOf('recompute'), PHASES.indexOf('optimizer')];
+const [FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER] = [
+  PHASES.indexOf('forward'),
+  PHASES.indexOf('backward'),
+  PHASES.indexOf('recompute'),
+  PHASES.indexOf('optimizer'),
+];
 const PADDING = 14;
 
 /** Longer chains fold into columns. A chain of n boxes is about as wide as high when it is folded at this height. */
@@ -116,18 +121,18 @@ export function buildScene(input: SceneInput): Scene {
     weight[e] = graph.producer[value]! < 0 ? 0.2 : 1;
   }
   const nested: NestedGraph = {
-      n,
-      parent: v.parent,
-      open: v.open,
-      width,
-      height,
-      header: HEADER,
-      padding: PADDING,
-      source: v.source,
-      target: v.target,
-      weight,
-      order: v.order,
-      key: (box: number) => `${v.item[box]}`,
+    n,
+    parent: v.parent,
+    open: v.open,
+    width,
+    height,
+    header: HEADER,
+    padding: PADDING,
+    source: v.source,
+    target: v.target,
+    weight,
+    order: v.order,
+    key: (box: number) => `${v.item[box]}`,
   };
   const options: Options = { direction: input.direction, gapX: 24, gapY: 34, maxHeight: tallest(n), quality: n < 3000 ? 'good' : 'fast' };
   const column = input.side ? columns(tree, v) : null;
@@ -175,7 +180,8 @@ function columns(tree: Tree, v: Visible): Int32Array | null {
   for (const phase of [FORWARD, RECOMPUTE, BACKWARD, OPTIMIZER]) {
     for (let box = 0; box < v.count; box++) {
       const group = v.item[box]! - tree.nodes;
-      if (v.parent[box]! < 0 && group >= 0 && group < tree.groups && tree.isPhase[group] && tree.phase[group] === phase) seen.set(phase, seen.size);
+      if (v.parent[box]! < 0 && group >= 0 && group < tree.groups && tree.isPhase[group] && tree.phase[group] === phase)
+        seen.set(phase, seen.size);
     }
   }
   if (seen.size < 2) return null;

@@ -58,7 +58,10 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
   const ownerGroup = (node: number): number => {
     let group = byOwner.get(node);
     if (group === undefined) {
-      byOwner.set(node, (group = add(groupOf(phase[node]!, scope[node]!, bodies.bodyOf[node]!), scope[node]!, phase[node]!, options.opTitle(node))));
+      byOwner.set(
+        node,
+        (group = add(groupOf(phase[node]!, scope[node]!, bodies.bodyOf[node]!), scope[node]!, phase[node]!, options.opTitle(node))),
+      );
     }
     return group;
   };

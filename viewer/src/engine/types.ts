@@ -3,8 +3,23 @@
 import type { Pools } from '../wire/capture.ts';
 
 const BITS: Record<string, number> = {
-  bool: 8, int8: 8, uint8: 8, float16: 16, bfloat16: 16, int16: 16, uint16: 16, float32: 32, int32: 32, uint32: 32,
-  float64: 64, int64: 64, uint64: 64, complex64: 64, complex128: 128, float8_e4m3fn: 8, float8_e5m2: 8,
+  bool: 8,
+  int8: 8,
+  uint8: 8,
+  float16: 16,
+  bfloat16: 16,
+  int16: 16,
+  uint16: 16,
+  float32: 32,
+  int32: 32,
+  uint32: 32,
+  float64: 64,
+  int64: 64,
+  uint64: 64,
+  complex64: 64,
+  complex128: 128,
+  float8_e4m3fn: 8,
+  float8_e5m2: 8,
 };
 
 export type Dim = number | string | null;

@@ -17,7 +17,10 @@ export interface Answer {
 
 const MOVED = new Set<keyof Calls>(['stage', 'options', 'open', 'unfold', 'openAll', 'openDepth', 'reveal', 'restore']);
 
-export function serve(port: { postMessage(message: Answer, move: Transferable[]): void; onmessage: ((event: MessageEvent<Request>) => void) | null }): void {
+export function serve(port: {
+  postMessage(message: Answer, move: Transferable[]): void;
+  onmessage: ((event: MessageEvent<Request>) => void) | null;
+}): void {
   const engine = new Engine() as unknown as Record<string, (...args: unknown[]) => unknown>;
   // One after the other: a picture is made from what the calls before it opened.
   let last: Promise<unknown> = Promise.resolve();

@@ -66,7 +66,10 @@ export class Conditions {
       case 'attr': {
         const test = attrTest(term);
         const { length } = pools.attrs;
-        return spread(graph.attrs, verdicts([graph.attrs], length, (i) => i > 0 && test(pools.attrs.at(i))));
+        return spread(
+          graph.attrs,
+          verdicts([graph.attrs], length, (i) => i > 0 && test(pools.attrs.at(i))),
+        );
       }
       case 'kernel':
         return this.kernels(term);
@@ -113,7 +116,10 @@ export class Conditions {
   private within(test: Test): Mask {
     const { scope } = this.graph;
     const count = this.pools.scopes.parent.length;
-    return spread(scope, verdicts([scope], count, (i) => i > 0 && test(scopePath(this.pools, i))));
+    return spread(
+      scope,
+      verdicts([scope], count, (i) => i > 0 && test(scopePath(this.pools, i))),
+    );
   }
 
   /** The class of its module, or of a module around it. Scopes are written parents first. */

@@ -12,8 +12,7 @@ export function find(graph: Graph, pools: Pools, query: string): Int32Array {
   const steps = parse(query);
   const conditions = new Conditions(graph, pools);
   const [step] = steps;
-  const mask =
-    steps.length === 1 && !step!.anyNumber ? conditions.allOf(step!.terms) : onPaths(graph, steps, conditions);
+  const mask = steps.length === 1 && !step!.anyNumber ? conditions.allOf(step!.terms) : onPaths(graph, steps, conditions);
   let count = 0;
   for (let i = 0; i < mask.length; i++) count += mask[i]!;
   const rows = new Int32Array(count);

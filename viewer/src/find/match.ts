@@ -66,9 +66,7 @@ export function shapeTest(term: Term): Test {
   const inner = term.text.replace(/^[[\]]+|[[\]]+$/g, '');
   const parts = inner ? inner.split(inner.includes(',') ? ',' : /[x×]/).map(strip) : [];
   if (parts.includes('')) {
-    throw new BadQuery(
-      `${termText(term)}: a dimension is empty; a shape looks like 64x*x3, [64,*,3], or [] for a single number`,
-    );
+    throw new BadQuery(`${termText(term)}: a dimension is empty; a shape looks like 64x*x3, [64,*,3], or [] for a single number`);
   }
   const tests = parts.map((part) => (part === '**' ? null : wholeTest(part)));
   return (shape) => {
@@ -111,9 +109,7 @@ export function frameTest(term: Term): (file: string, line: number) => boolean {
   }
   const found = term.kind === 'word' ? /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(term.text) : null;
   if (!found) {
-    throw new BadQuery(
-      `${termText(term)}: a line is a number, such as line:12, or a range, such as line:10-20`,
-    );
+    throw new BadQuery(`${termText(term)}: a line is a number, such as line:12, or a range, such as line:10-20`);
   }
   const first = Number(found[1]);
   const last = Number(found[2] ?? found[1]);

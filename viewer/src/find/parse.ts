@@ -1,8 +1,6 @@
 // The search language, parsed. docs/find.md says it in words; src/opscope/analysis/query.py reads the same language.
 
-export const FIELDS = [
-  'op', 'name', 'scope', 'class', 'phase', 'role', 'dtype', 'shape', 'attr', 'file', 'line', 'kernel',
-] as const;
+export const FIELDS = ['op', 'name', 'scope', 'class', 'phase', 'role', 'dtype', 'shape', 'attr', 'file', 'line', 'kernel'] as const;
 export type Field = (typeof FIELDS)[number] | ''; // '': a plain word
 export const MOST_STEPS = 16;
 
@@ -83,9 +81,7 @@ function readTerm(query: string, start: number): [Term, number] {
     const written = query.slice(at, name.lastIndex - 1);
     const known = FIELDS.find((f) => f === written.toLowerCase());
     if (!known) {
-      throw new BadQuery(
-        `no field ${written} (there are: ${FIELDS.join(', ')}); to look for the text itself, put it in quotes`,
-      );
+      throw new BadQuery(`no field ${written} (there are: ${FIELDS.join(', ')}); to look for the text itself, put it in quotes`);
     }
     field = known;
     at = name.lastIndex;

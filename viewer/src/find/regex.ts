@@ -5,8 +5,7 @@ import { BadQuery } from './parse.ts';
 // \w, \d and \b know all scripts in Python. What is no letter, number or _ has to be listed to go into a class.
 const WORD = '\\p{L}\\p{N}_';
 const NO_WORD =
-  '\\p{M}\\p{S}\\p{Z}\\p{C}\\p{Pd}\\p{Ps}\\p{Pe}\\p{Pi}\\p{Pf}\\p{Po}' +
-  '\\u203f\\u2040\\u2054\\ufe33\\ufe34\\ufe4d-\\ufe4f\\uff3f';
+  '\\p{M}\\p{S}\\p{Z}\\p{C}\\p{Pd}\\p{Ps}\\p{Pe}\\p{Pi}\\p{Pf}\\p{Po}' + '\\u203f\\u2040\\u2054\\ufe33\\ufe34\\ufe4d-\\ufe4f\\uff3f';
 
 const IN_CLASS: Record<string, string> = { a: '\\x07', d: '\\p{Nd}', D: '\\P{Nd}', w: WORD, W: NO_WORD };
 const OUTSIDE: Record<string, string> = {

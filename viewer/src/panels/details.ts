@@ -49,7 +49,8 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
       two && button(words.between, () => act.between()),
     ),
     d.kind === 'group' && section(words.inside, ...phaseBars(d, words), list(d.ops.map(([op, n]) => [op, n.toLocaleString()]))),
-    d.outputs.length > 0 && section(words.outputs, ...d.outputs.map((o) => value(o.value, o.type, o.bytes, o.role, o.to, o.more, words, act))),
+    d.outputs.length > 0 &&
+      section(words.outputs, ...d.outputs.map((o) => value(o.value, o.type, o.bytes, o.role, o.to, o.more, words, act))),
     d.inputs.length > 0 &&
       section(words.inputs, ...d.inputs.map((i) => value(i.value, i.type, i.bytes, i.role, i.from ? [i.from] : [], 0, words, act, i.arg))),
     d.attrs.length > 0 && section(words.attributes, list(d.attrs)),
@@ -60,7 +61,9 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
         words.ranIn,
         ...d.kernels
           .slice(0, MOST)
-          .map((k) => h('button', { class: 'link row', onclick: () => act.kernel(k.index) }, h('b', {}, `#${k.index}`), ` ${short(k.name, 70)}`)),
+          .map((k) =>
+            h('button', { class: 'link row', onclick: () => act.kernel(k.index) }, h('b', {}, `#${k.index}`), ` ${short(k.name, 70)}`),
+          ),
       ),
     d.frames.length > 0 && section(words.calledAt, ...frames(d, act)),
     d.measured.length > 0 && section(words.measured, list(d.measured)),
@@ -71,7 +74,10 @@ function crumbs(path: Ref[], act: DetailActions): HTMLElement {
   return h(
     'nav',
     { class: 'crumbs', 'aria-label': 'path' },
-    ...path.flatMap((ref, i) => [i ? h('span', {}, '›') : null, h('button', { class: 'link', onclick: () => act.select([ref.item]) }, short(ref.label, 24))]),
+    ...path.flatMap((ref, i) => [
+      i ? h('span', {}, '›') : null,
+      h('button', { class: 'link', onclick: () => act.select([ref.item]) }, short(ref.label, 24)),
+    ]),
   );
 }
 
@@ -100,12 +106,22 @@ function refs(items: Ref[], act: DetailActions): HTMLElement {
     { class: 'refs' },
     ...items.slice(0, MOST).map((ref) => h('button', { class: 'ref', onclick: () => act.select([ref.item]) }, short(ref.label, 40))),
     items.length > MOST ? h('span', { class: 'more' }, `+${items.length - MOST}`) : null,
-    items.length > 1 ? h('button', { class: 'ref all', onclick: () => act.select(items.map((ref) => ref.item)) }, `↗ ${items.length}`) : null,
+    items.length > 1
+      ? h('button', { class: 'ref all', onclick: () => act.select(items.map((ref) => ref.item)) }, `↗ ${items.length}`)
+      : null,
   );
 }
 
 function value(
-  name: string, type: string, bytes: number, role: string, ends: Ref[], more: number, words: Words, act: DetailActions, arg = '',
+  name: string,
+  type: string,
+  bytes: number,
+  role: string,
+  ends: Ref[],
+  more: number,
+  words: Words,
+  act: DetailActions,
+  arg = '',
 ): HTMLElement {
   return h(
     'div',
@@ -117,7 +133,9 @@ function value(
       h('code', {}, type || words.unknown),
       h('span', { class: 'size' }, bytes < 0 ? '' : bytesText(bytes)),
     ),
-    name || role !== 'activation' ? h('div', { class: 'value-name' }, [short(name, 60), role !== 'activation' ? role : ''].filter(Boolean).join(' · ')) : null,
+    name || role !== 'activation'
+      ? h('div', { class: 'value-name' }, [short(name, 60), role !== 'activation' ? role : ''].filter(Boolean).join(' · '))
+      : null,
     ends.length ? refs(ends, act) : null,
     more ? h('span', { class: 'more' }, `+${more}`) : null,
   );
@@ -142,7 +160,14 @@ function phaseBars(d: Details, words: Words): HTMLElement[] {
   return [
     h(
       'div',
-      { class: 'phase-bar', role: 'img', 'aria-label': d.phases.map((n, i) => (n ? `${n} ${words.phases[PHASES[i]!]}` : '')).filter(Boolean).join(', ') },
+      {
+        class: 'phase-bar',
+        role: 'img',
+        'aria-label': d.phases
+          .map((n, i) => (n ? `${n} ${words.phases[PHASES[i]!]}` : ''))
+          .filter(Boolean)
+          .join(', '),
+      },
       ...d.phases.map((n, i) => (n ? h('span', { class: `fill phase-${PHASES[i]}`, style: `flex:${n / total}` }) : null)),
     ),
   ];

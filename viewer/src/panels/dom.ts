@@ -61,7 +61,8 @@ export class VirtualList {
     if (key === this.drawn && !force) return;
     this.drawn = key;
     const factor = Math.max(1, (this.count * this.rowHeight) / 16_000_000);
-    const offset = factor > 1 ? this.element.scrollTop - (this.element.scrollTop * factor - first * this.rowHeight) : first * this.rowHeight;
+    const offset =
+      factor > 1 ? this.element.scrollTop - (this.element.scrollTop * factor - first * this.rowHeight) : first * this.rowHeight;
     const rows: HTMLElement[] = [];
     for (let i = first; i < last; i++) {
       const element = this.row(i);

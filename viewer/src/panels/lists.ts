@@ -46,7 +46,12 @@ export class KernelList {
     if (!row) return null;
     const words = this.words();
     const classes = ['kernel-row', index === this.selected ? 'selected' : '', this.lit.has(index) ? 'lit' : ''].join(' ');
-    const facts = [words.ops(row.ops), row.runs > 1 ? words.ran(row.runs) : '', row.code ? 'C++' : '', row.time === null ? '' : `${(row.time / 1000).toPrecision(3)} µs`];
+    const facts = [
+      words.ops(row.ops),
+      row.runs > 1 ? words.ran(row.runs) : '',
+      row.code ? 'C++' : '',
+      row.time === null ? '' : `${(row.time / 1000).toPrecision(3)} µs`,
+    ];
     return h(
       'div',
       { class: classes, role: 'option', 'aria-selected': String(index === this.selected), onclick: () => this.act(index) },
@@ -99,7 +104,11 @@ export class ResultList {
     if (!known && !this.asking) void this.ask();
     return h(
       'div',
-      { class: index === this.at ? 'result-row selected' : 'result-row', role: 'option', onclick: () => ((this.at = index), this.act(item), this.list.draw(true)) },
+      {
+        class: index === this.at ? 'result-row selected' : 'result-row',
+        role: 'option',
+        onclick: () => ((this.at = index), this.act(item), this.list.draw(true)),
+      },
       h('div', { class: 'name' }, h('span', { class: 'count' }, `${item}`), ` ${short(known?.label ?? '…', 60)}`),
       h('div', { class: 'where' }, short(known?.where ?? '', 70)),
     );

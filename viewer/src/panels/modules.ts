@@ -104,7 +104,11 @@ export class ModuleTree {
         },
         ondblclick: () => this.act.toggle(row.item),
       },
-      h('span', { class: row.children ? 'twist' : 'twist none', onclick: (e: Event) => (e.stopPropagation(), void this.toggle(index)) }, row.children ? (open ? '▾' : '▸') : ''),
+      h(
+        'span',
+        { class: row.children ? 'twist' : 'twist none', onclick: (e: Event) => (e.stopPropagation(), void this.toggle(index)) },
+        row.children ? (open ? '▾' : '▸') : '',
+      ),
       h('span', { class: `dot phase-${PHASES[row.phase]}` }),
       h('span', { class: row.isGroup ? 'name' : 'name op', title: row.title }, short(row.title, 60)),
       row.cls ? h('span', { class: 'cls' }, short(row.cls, 30)) : null,

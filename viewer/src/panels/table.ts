@@ -53,7 +53,11 @@ export class NodeTable {
       'div',
       { class: 'table-row head', role: 'row' },
       ...names.map((name, i) =>
-        h('button', { class: `cell c${Math.min(i, 6)}`, onclick: () => this.sortBy(i) }, name + (i === this.sort ? (this.down ? ' ↓' : ' ↑') : '')),
+        h(
+          'button',
+          { class: `cell c${Math.min(i, 6)}`, onclick: () => this.sortBy(i) },
+          name + (i === this.sort ? (this.down ? ' ↓' : ' ↑') : ''),
+        ),
       ),
       h('button', { class: 'chip copy', onclick: () => void this.copy() }, this.words().copyCsv),
     );

@@ -1,7 +1,7 @@
 // Text and numbers as they may stand in XML.
-import { clean } from "../draw/label.ts";
+import { clean } from '../draw/label.ts';
 
-const SIGNS: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const SIGNS: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
 /** Any string, harmless between tags and in quotes. */
 export function escape(text: string): string {
@@ -10,10 +10,10 @@ export function escape(text: string): string {
 
 /** At most two decimals; what is not a number becomes 0. */
 export function num(v: number): string {
-  return Number.isFinite(v) ? String(Math.round(v * 100) / 100) : "0";
+  return Number.isFinite(v) ? String(Math.round(v * 100) / 100) : '0';
 }
 
 /** A colour that came from outside: letters, digits, #, %, commas, dots, brackets and blanks only. */
 export function colour(css: string): string {
-  return /^[#a-z0-9(),.%\s-]+$/i.test(css) ? css : "#808080";
+  return /^[#a-z0-9(),.%\s-]+$/i.test(css) ? css : '#808080';
 }

@@ -1,13 +1,13 @@
 // Edges as path data: the same rounded corners and arrowheads as on the canvas.
-import type { Edges } from "../scene.ts";
-import { num } from "./escape.ts";
+import type { Edges } from '../scene.ts';
+import { num } from './escape.ts';
 
 const CORNER = 9;
 
 export function linePath(edges: Edges, e: number): string {
   const { points, start } = edges;
   const [from, to] = [start[e]!, start[e + 1]! - 1];
-  if (to <= from) return "";
+  if (to <= from) return '';
   let [x, y] = [points[2 * from]!, points[2 * from + 1]!];
   const parts = [`M${num(x)} ${num(y)}`];
   for (let p = from + 1; p < to; p++) {
@@ -24,7 +24,7 @@ export function linePath(edges: Edges, e: number): string {
     [x, y] = [cx, cy];
   }
   parts.push(`L${num(points[2 * to]!)} ${num(points[2 * to + 1]!)}`);
-  return parts.join("");
+  return parts.join('');
 }
 
 export function arrowPath(edges: Edges, e: number, size: number): string {
@@ -32,10 +32,10 @@ export function arrowPath(edges: Edges, e: number, size: number): string {
   const p = start[e + 1]! - 1;
   let q = p - 1;
   while (q > start[e]! && points[2 * q] === points[2 * p] && points[2 * q + 1] === points[2 * p + 1]) q--;
-  if (q < start[e]!) return "";
+  if (q < start[e]!) return '';
   const [x, y] = [points[2 * p]!, points[2 * p + 1]!];
   const length = Math.hypot(x - points[2 * q]!, y - points[2 * q + 1]!);
-  if (length === 0) return "";
+  if (length === 0) return '';
   const [dx, dy] = [(x - points[2 * q]!) / length, (y - points[2 * q + 1]!) / length];
   const [bx, by, half] = [x - dx * size, y - dy * size, size * 0.46];
   return `M${num(x)} ${num(y)}L${num(bx - dy * half)} ${num(by + dx * half)}L${num(bx + dy * half)} ${num(by - dx * half)}Z`;

@@ -1,20 +1,37 @@
 // A scene as SVG, looking like the canvas. A pure function of its arguments: the page and headless use share it.
-import { mixCss } from "../draw/colour.ts";
-import { fillOf, litColour, marksOf, noPaint } from "../draw/frame.ts";
-import type { Fitted } from "../draw/label.ts";
-import { clean, fitBox, fitText } from "../draw/label.ts";
+import { mixCss } from '../draw/colour.ts';
+import { fillOf, litColour, marksOf, noPaint } from '../draw/frame.ts';
+import type { Fitted } from '../draw/label.ts';
+import { clean, fitBox, fitText } from '../draw/label.ts';
 import {
-  BADGE_SIZE, BAR, cardHeight, DETAIL_SIZE, FONT, GROUP_WEIGHT, HEADER, LABEL_SIZE, PANEL_BAR, PANEL_LEFT, PANEL_RADIUS, RADIUS, STACK, stackOf, TEXT_LEFT, TEXT_RIGHT, TITLE_SIZE, TITLE_WEIGHT,
+  BADGE_SIZE,
+  BAR,
+  cardHeight,
+  DETAIL_SIZE,
+  FONT,
+  GROUP_WEIGHT,
+  HEADER,
+  LABEL_SIZE,
+  PANEL_BAR,
+  PANEL_LEFT,
+  PANEL_RADIUS,
+  RADIUS,
+  STACK,
+  stackOf,
+  TEXT_LEFT,
+  TEXT_RIGHT,
+  TITLE_SIZE,
+  TITLE_WEIGHT,
   widthOfBytes,
-} from "../draw/metrics.ts";
-import type { Theme } from "../draw/theme.ts";
-import { panelOf, textOn } from "../draw/theme.ts";
-import type { Rect } from "../draw/view.ts";
-import type { Paint, Scene } from "../scene.ts";
-import { BoxKind, EdgeKind } from "../scene.ts";
-import { textWidth } from "../text/widths.ts";
-import { colour, escape, num } from "./escape.ts";
-import { arrowPath, linePath, middleOf } from "./line.ts";
+} from '../draw/metrics.ts';
+import type { Theme } from '../draw/theme.ts';
+import { panelOf, textOn } from '../draw/theme.ts';
+import type { Rect } from '../draw/view.ts';
+import type { Paint, Scene } from '../scene.ts';
+import { BoxKind, EdgeKind } from '../scene.ts';
+import { textWidth } from '../text/widths.ts';
+import { colour, escape, num } from './escape.ts';
+import { arrowPath, linePath, middleOf } from './line.ts';
 
 export interface SvgOptions {
   /** Only this part of the scene. */
@@ -56,25 +73,28 @@ class Writer {
     const { x, y, width, height } = this.#region;
     const { boxes } = this.#scene;
     const out = this.#out;
-    out.push(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="${num(x)} ${num(y)} ${num(width)} ${num(height)}" width="${num(width)}" height="${num(height)}" role="img">`);
+    out.push(
+      `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${num(x)} ${num(y)} ${num(width)} ${num(height)}" width="${num(width)}" height="${num(height)}" role="img">`,
+    );
     if (this.#options.title) out.push(`<title>${escape(this.#options.title)}</title>`);
     out.push(this.#style());
-    if (this.#options.background !== false) out.push(`<rect x="${num(x)}" y="${num(y)}" width="${num(width)}" height="${num(height)}" fill="${this.#theme.background}"/>`);
+    if (this.#options.background !== false)
+      out.push(`<rect x="${num(x)}" y="${num(y)}" width="${num(width)}" height="${num(height)}" fill="${this.#theme.background}"/>`);
     // Parents come before children, so groups in order of boxes are in order of depth.
     const panels: number[] = [];
     const leaves: number[] = [];
     for (let b = 0; b < boxes.count; b++) if (this.#inside(b)) (boxes.kind[b] === BoxKind.Open ? panels : leaves).push(b);
-    out.push("<g>");
+    out.push('<g>');
     for (const b of panels) this.#panel(b);
-    out.push("</g><g>");
+    out.push('</g><g>');
     for (let e = 0; e < this.#scene.edges.count; e++) if (this.#passes(e)) this.#edge(e);
-    out.push("</g><g>");
+    out.push('</g><g>');
     for (const b of panels) this.#header(b);
     for (const b of leaves) this.#card(b);
-    out.push("</g>");
-    if (this.#paint.edgeLabels === "always") this.#labels();
-    out.push("</svg>\n");
-    return out.join("\n");
+    out.push('</g>');
+    if (this.#paint.edgeLabels === 'always') this.#labels();
+    out.push('</svg>\n');
+    return out.join('\n');
   }
 
   #style(): string {
@@ -86,11 +106,14 @@ class Writer {
       `.d{font-size:${DETAIL_SIZE}px;fill:${t.dimText}}`,
       `.b{font-size:${BADGE_SIZE}px;font-weight:${GROUP_WEIGHT};text-anchor:middle}`,
       `.l{font-size:${LABEL_SIZE}px;fill:${t.edgeLabelText};text-anchor:middle}`,
-      ".e{fill:none;stroke-linejoin:round}",
-      ...t.phases.map((p, i) => `.p${i}{fill:${p.tint};stroke:${p.border}}.s${i}{fill:${mixCss(p.tint, p.border, 0.45)};stroke:${p.border}}.a${i}{fill:${p.accent}}`),
+      '.e{fill:none;stroke-linejoin:round}',
+      ...t.phases.map(
+        (p, i) =>
+          `.p${i}{fill:${p.tint};stroke:${p.border}}.s${i}{fill:${mixCss(p.tint, p.border, 0.45)};stroke:${p.border}}.a${i}{fill:${p.accent}}`,
+      ),
       ...t.edgeKinds.map((c, i) => `.k${i}{stroke:${c}}.h${i}{fill:${c}}`),
     ];
-    return `<style>${rules.join("")}</style>`;
+    return `<style>${rules.join('')}</style>`;
   }
 
   #inside(b: number): boolean {
@@ -114,16 +137,25 @@ class Writer {
   }
 
   #rect(x: number, y: number, w: number, h: number, r: number, rest: string): void {
-    this.#out.push(`<rect x="${num(x)}" y="${num(y)}" width="${num(Math.max(0, w))}" height="${num(Math.max(0, h))}" rx="${num(Math.min(r, w / 2, h / 2))}" ${rest}/>`);
+    this.#out.push(
+      `<rect x="${num(x)}" y="${num(y)}" width="${num(Math.max(0, w))}" height="${num(Math.max(0, h))}" rx="${num(Math.min(r, w / 2, h / 2))}" ${rest}/>`,
+    );
   }
 
-  #text(kind: string, x: number, y: number, text: string, rest = ""): void {
-    if (text !== "") this.#out.push(`<text class="${kind}" x="${num(x)}" y="${num(y)}"${rest}>${escape(text)}</text>`);
+  #text(kind: string, x: number, y: number, text: string, rest = ''): void {
+    if (text !== '') this.#out.push(`<text class="${kind}" x="${num(x)}" y="${num(y)}"${rest}>${escape(text)}</text>`);
   }
 
   #panel(b: number): void {
     const { boxes } = this.#scene;
-    this.#rect(boxes.x[b]! + 0.5, boxes.y[b]! + 0.5, boxes.width[b]! - 1, boxes.height[b]! - 1, PANEL_RADIUS, `fill="${panelOf(this.#theme, boxes.depth[b]!)}" stroke="${this.#theme.panelBorder}"`);
+    this.#rect(
+      boxes.x[b]! + 0.5,
+      boxes.y[b]! + 0.5,
+      boxes.width[b]! - 1,
+      boxes.height[b]! - 1,
+      PANEL_RADIUS,
+      `fill="${panelOf(this.#theme, boxes.depth[b]!)}" stroke="${this.#theme.panelBorder}"`,
+    );
     this.#ring(b);
   }
 
@@ -132,21 +164,21 @@ class Writer {
     const text = fitBox(this.#scene, b);
     const [x, y] = [boxes.x[b]!, boxes.y[b]! + HEADER / 2];
     this.#rect(x + PANEL_BAR, y - 6, BAR.width, 12, 2, `class="a${boxes.phase[b]}"`);
-    this.#text("g", x + PANEL_LEFT, y + 4.6, text.title);
-    this.#text("d", x + PANEL_LEFT + text.titleWidth + 8, y + 4.4, text.detail);
+    this.#text('g', x + PANEL_LEFT, y + 4.6, text.title);
+    this.#text('d', x + PANEL_LEFT + text.titleWidth + 8, y + 4.4, text.detail);
     const right = x + boxes.width[b]! - TEXT_RIGHT - (text.badge ? text.badgeWidth + 4 : 0);
-    this.#text("d", right, y + 4.4, text.count, ' text-anchor="end"');
+    this.#text('d', right, y + 4.4, text.count, ' text-anchor="end"');
     this.#badge(b, text, y);
   }
 
   #badge(b: number, text: Fitted, middle: number): void {
-    if (text.badge === "") return;
+    if (text.badge === '') return;
     const { boxes } = this.#scene;
     const accent = this.#theme.phases[boxes.phase[b]!]!.accent;
     const left = boxes.x[b]! + boxes.width[b]! - TEXT_RIGHT + 3 - text.badgeWidth;
     const h = BADGE_SIZE + 6;
     this.#rect(left, middle - h / 2, text.badgeWidth, h, h / 2, `class="a${boxes.phase[b]}"`);
-    this.#text("b", left + text.badgeWidth / 2, middle + BADGE_SIZE * 0.36, text.badge, ` style="fill:${textOn(this.#theme, accent)}"`);
+    this.#text('b', left + text.badgeWidth / 2, middle + BADGE_SIZE * 0.36, text.badge, ` style="fill:${textOn(this.#theme, accent)}"`);
   }
 
   #card(b: number): void {
@@ -157,24 +189,25 @@ class Writer {
     const h = cardHeight(boxes, b);
     const own = fillOf(this.#paint, b);
     const dim = this.#paint.dim && this.#marks[b] === 0;
-    this.#out.push(dim ? `<g opacity="${this.#theme.dimmed}">` : "<g>");
-    const whole = clean(texts[boxes.title[b]!] ?? "");
+    this.#out.push(dim ? `<g opacity="${this.#theme.dimmed}">` : '<g>');
+    const whole = clean(texts[boxes.title[b]!] ?? '');
     const text = fitBox(this.#scene, b);
     if (this.#options.tooltips !== false && text.title !== whole) this.#out.push(`<title>${escape(whole)}</title>`);
-    for (let s = stackOf(kind); s > 0; s--) this.#rect(x + 5 * s + 0.5, y + h - 12 + s * STACK, w - 10 * s - 1, 11.5, RADIUS, `class="s${phase}"`);
+    for (let s = stackOf(kind); s > 0; s--)
+      this.#rect(x + 5 * s + 0.5, y + h - 12 + s * STACK, w - 10 * s - 1, 11.5, RADIUS, `class="s${phase}"`);
     const paint = own === null ? `class="p${phase}"` : `fill="${colour(own)}" stroke="${mixCss(own, this.#theme.text, 0.2)}"`;
     const input = kind === BoxKind.Input;
     this.#rect(x + 0.5, y + 0.5, w - 1, h - 1, input ? Math.min(h / 2, 14) : RADIUS, paint);
     if (!input && own === null) this.#rect(x + BAR.left, y + BAR.gap, BAR.width, h - 2 * BAR.gap, 1.5, `class="a${phase}"`);
-    const ink = own === null ? "" : ` style="fill:${textOn(this.#theme, own)}"`;
-    const place = input ? ' text-anchor="middle"' : "";
+    const ink = own === null ? '' : ` style="fill:${textOn(this.#theme, own)}"`;
+    const place = input ? ' text-anchor="middle"' : '';
     const left = input ? x + w / 2 : x + TEXT_LEFT;
     const group = kind === BoxKind.Closed || kind === BoxKind.Folded;
-    this.#text(group ? "g" : "t", left, y + (text.detail ? h / 2 - 2.8 : h / 2 + 4.5), text.title, place + ink);
-    this.#text("d", left, y + h / 2 + 12, text.detail, place + ink);
-    this.#text("d", x + w - TEXT_RIGHT - (text.badge ? text.badgeWidth + 4 : 0), y + h / 2 + 4, text.count, ` text-anchor="end"${ink}`);
+    this.#text(group ? 'g' : 't', left, y + (text.detail ? h / 2 - 2.8 : h / 2 + 4.5), text.title, place + ink);
+    this.#text('d', left, y + h / 2 + 12, text.detail, place + ink);
+    this.#text('d', x + w - TEXT_RIGHT - (text.badge ? text.badgeWidth + 4 : 0), y + h / 2 + 4, text.count, ` text-anchor="end"${ink}`);
     this.#badge(b, text, y + (text.detail ? h / 2 - 7 : h / 2));
-    this.#out.push("</g>");
+    this.#out.push('</g>');
     this.#ring(b);
   }
 
@@ -182,35 +215,47 @@ class Writer {
     const mark = this.#marks[b]!;
     if (mark === 0) return;
     const { boxes } = this.#scene;
-    const radius = boxes.kind[b] === BoxKind.Open ? PANEL_RADIUS : boxes.kind[b] === BoxKind.Input ? Math.min(cardHeight(boxes, b) / 2, 14) : RADIUS;
-    this.#rect(boxes.x[b]! - 1.5, boxes.y[b]! - 1.5, boxes.width[b]! + 3, cardHeight(boxes, b) + 3, radius + 1.5, `fill="none" stroke="${litColour(this.#theme, mark)}" stroke-width="2.2"`);
+    const radius =
+      boxes.kind[b] === BoxKind.Open ? PANEL_RADIUS : boxes.kind[b] === BoxKind.Input ? Math.min(cardHeight(boxes, b) / 2, 14) : RADIUS;
+    this.#rect(
+      boxes.x[b]! - 1.5,
+      boxes.y[b]! - 1.5,
+      boxes.width[b]! + 3,
+      cardHeight(boxes, b) + 3,
+      radius + 1.5,
+      `fill="none" stroke="${litColour(this.#theme, mark)}" stroke-width="2.2"`,
+    );
   }
 
   #edge(e: number): void {
     const { edges } = this.#scene;
     const kind = Math.min(edges.kind[e]!, this.#theme.edgeKinds.length - 1);
-    const lit = this.#paint.selected.has(edges.source[e]!) ? this.#theme.outgoing : this.#paint.selected.has(edges.target[e]!) ? this.#theme.incoming : null;
-    const width = this.#paint.edgeWidth === "bytes" ? widthOfBytes(edges.bytes[e]!) : lit === null ? 1.3 : 2;
-    const dim = this.#paint.dim && lit === null ? ' opacity="0.4"' : "";
-    const dash = kind === EdgeKind.Loop ? ' stroke-dasharray="5 4"' : "";
-    const line = lit === null ? "" : ` style="stroke:${lit}"`;
-    const head = lit === null ? "" : ` style="fill:${lit}"`;
+    const lit = this.#paint.selected.has(edges.source[e]!)
+      ? this.#theme.outgoing
+      : this.#paint.selected.has(edges.target[e]!)
+        ? this.#theme.incoming
+        : null;
+    const width = this.#paint.edgeWidth === 'bytes' ? widthOfBytes(edges.bytes[e]!) : lit === null ? 1.3 : 2;
+    const dim = this.#paint.dim && lit === null ? ' opacity="0.4"' : '';
+    const dash = kind === EdgeKind.Loop ? ' stroke-dasharray="5 4"' : '';
+    const line = lit === null ? '' : ` style="stroke:${lit}"`;
+    const head = lit === null ? '' : ` style="fill:${lit}"`;
     this.#out.push(`<path class="e k${kind}" stroke-width="${num(width)}" d="${linePath(edges, e)}"${dash}${dim}${line}/>`);
     const tip = arrowPath(edges, e, 6 + (width - 1) * 1.2);
-    if (tip !== "") this.#out.push(`<path class="h${kind}" d="${tip}"${dim}${head}/>`);
+    if (tip !== '') this.#out.push(`<path class="h${kind}" d="${tip}"${dim}${head}/>`);
   }
 
   #labels(): void {
     const { edges, texts, direction } = this.#scene;
     for (let e = 0; e < edges.count; e++) {
-      const text = fitText(clean(texts[edges.label[e]!] ?? ""), 260, LABEL_SIZE);
-      const middle = text === "" || !this.#passes(e) ? null : middleOf(edges, e);
+      const text = fitText(clean(texts[edges.label[e]!] ?? ''), 260, LABEL_SIZE);
+      const middle = text === '' || !this.#passes(e) ? null : middleOf(edges, e);
       if (middle === null) continue;
       const w = textWidth(text, LABEL_SIZE) * 1.04 + 10;
       const h = LABEL_SIZE + 6;
-      if ((direction === "down" ? middle.length : middle.length - w) < h) continue;
+      if ((direction === 'down' ? middle.length : middle.length - w) < h) continue;
       this.#rect(middle.x - w / 2, middle.y - h / 2, w, h, 5, `fill="${this.#theme.edgeLabel}" opacity="0.92"`);
-      this.#text("l", middle.x, middle.y + LABEL_SIZE * 0.36, text);
+      this.#text('l', middle.x, middle.y + LABEL_SIZE * 0.36, text);
     }
   }
 }

@@ -138,9 +138,7 @@ export class Capture {
       const member = `graphs/${index}/${name}`;
       return new Table(member, await this.archive.read(`${member}.arrow`));
     };
-    const [nodes, uses, values, inputs, outputs] = await Promise.all(
-      ['nodes', 'uses', 'values', 'inputs', 'outputs'].map(table),
-    );
+    const [nodes, uses, values, inputs, outputs] = await Promise.all(['nodes', 'uses', 'values', 'inputs', 'outputs'].map(table));
     const links = new Map<string, Links>();
     for (const [i, kind] of entry.links.entries()) {
       const pairs = await table(`links/${i}`);

@@ -120,9 +120,25 @@ describe('graphs inside an operator', () => {
 describe('the state in the URL', () => {
   it('comes back the same', () => {
     const saved: hash.Saved = {
-      capture: 1, stage: 2, open: ['forward:a/b c', '#4'], selection: ['#7'], query: 'op:conv -> *', view: { x: 10, y: -20, zoom: 0.5 }, direction: 'right', hidden: [0, 4],
+      capture: 1,
+      stage: 2,
+      open: ['forward:a/b c', '#4'],
+      selection: ['#7'],
+      query: 'op:conv -> *',
+      view: { x: 10, y: -20, zoom: 0.5 },
+      direction: 'right',
+      hidden: [0, 4],
     };
     expect(hash.read(`#${hash.write(saved)}`)).toEqual(saved);
-    expect(hash.read('')).toEqual({ capture: 0, stage: 0, open: null, selection: [], query: '', view: null, direction: 'down', hidden: [] });
+    expect(hash.read('')).toEqual({
+      capture: 0,
+      stage: 0,
+      open: null,
+      selection: [],
+      query: '',
+      view: null,
+      direction: 'down',
+      hidden: [],
+    });
   });
 });

@@ -87,9 +87,7 @@ describe('paths', () => {
     const at = path.indexOf('**');
     if (at < 0) return path.length ? [path] : [];
     const counts = Array.from({ length: 11 }, (_, count) => count);
-    return counts.flatMap((count) =>
-      spelled([...path.slice(0, at), ...Array<string>(count).fill('*'), ...path.slice(at + 1)]),
-    );
+    return counts.flatMap((count) => spelled([...path.slice(0, at), ...Array<string>(count).fill('*'), ...path.slice(at + 1)]));
   };
 
   test('are walks, as counted by hand', () => {
@@ -180,7 +178,10 @@ describe('JSON one level deep', () => {
   });
 
   test('keeps numbers as they are written', () => {
-    expect(jsonMembers('{"a": 1.0, "b": -1e+3}')).toEqual([['a', '1.0'], ['b', '-1e+3']]);
+    expect(jsonMembers('{"a": 1.0, "b": -1e+3}')).toEqual([
+      ['a', '1.0'],
+      ['b', '-1e+3'],
+    ]);
     expect(jsonItems('[64, "s0", null, 12345678901234567890]')).toEqual(['64', 's0', 'null', '12345678901234567890']);
   });
 
