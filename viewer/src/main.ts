@@ -1,6 +1,7 @@
 // One bundle, two lives: in a worker it is the engine, in a document it is the page.
 
-import { App, type Services } from './app.ts';
+import { App, type Services } from './page/app.ts';
+import { handle } from './page/handle.ts';
 import { serve } from './engine/worker.ts';
 import { connect } from './state/client.ts';
 
@@ -21,7 +22,7 @@ function start(script: HTMLScriptElement | null): void {
   const config = JSON.parse(document.getElementById('opscope-config')?.textContent ?? '{"mode":"file","captures":[]}') as Config;
   if (!root) return;
   const app = new App(root, connect(worker(script)), services(config));
-  (window as unknown as { opscope: unknown }).opscope = app.handle();
+  (window as unknown as { opscope: unknown }).opscope = handle(app);
   app.run(
     (async () => {
       for (const capture of config.captures) await app.add(await bytes(capture, config), capture.name);

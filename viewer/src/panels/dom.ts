@@ -25,6 +25,11 @@ export function short(text: string, most = 80): string {
   return text.length <= most ? text : `${text.slice(0, Math.ceil(most * 0.6))}…${text.slice(-Math.floor(most * 0.35))}`;
 }
 
+/** Rows of a definition list. */
+export function pairs(rows: [string, string][]): HTMLElement[] {
+  return rows.flatMap(([key, text]) => [h('dt', {}, key), h('dd', {}, short(text, 400))]);
+}
+
 /** A list of any length: only the rows in view exist. */
 export class VirtualList {
   readonly element: HTMLElement;

@@ -1,6 +1,7 @@
 // All operators in a table: sorted, filtered by the search, copied as CSV. Rows are asked for as they scroll into view.
 
 import type { TableRow } from '../engine/messages.ts';
+import { bytesText } from '../engine/types.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, short, VirtualList } from './dom.ts';
 
@@ -102,4 +103,11 @@ export class NodeTable {
       ),
     );
   }
+}
+
+export function metricText(metric: string, value: number | null, words: Words): string {
+  if (value === null) return words.unknown;
+  if (metric === 'output size') return bytesText(value);
+  if (metric === 'kernel time') return value >= 1e6 ? `${(value / 1e6).toPrecision(3)} ms` : `${(value / 1e3).toPrecision(3)} µs`;
+  return value.toLocaleString();
 }

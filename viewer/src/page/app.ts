@@ -1,0 +1,493 @@
+// The page: one selection that all panels follow, one picture that all commands change.
+
+import { dark, light, type Theme } from '../draw/theme.ts';
+import { Minimap } from '../draw/minimap.ts';
+import { Renderer } from '../draw/renderer.ts';
+import type { CaptureInfo, Details, Picture, ViewOptions } from '../engine/messages.ts';
+import { showDetails } from '../panels/details.ts';
+import { h, replace } from '../panels/dom.ts';
+import { KernelList, ResultList } from '../panels/lists.ts';
+import { ModuleTree } from '../panels/modules.ts';
+import { metricText, NodeTable } from '../panels/table.ts';
+import { BoxKind, type Scene } from '../scene.ts';
+import type { Client } from '../state/client.ts';
+import * as hash from '../state/hash.ts';
+import { LANGUAGES, type Language, type Words } from '../state/words.ts';
+import { writeSvg } from '../svg/write.ts';
+import { about, redrawChrome } from './chrome.ts';
+import { bind } from './events.ts';
+import { writeHash } from './handle.ts';
+import { showLow } from './lower.ts';
+import { repaint } from './painting.ts';
+
+export interface Services {
+  /** Text of a source file that is not in the capture, where a server can read it. */
+  source(capture: number, file: string): Promise<string | null>;
+  /** Bytes of an .opscope file for any dropped file. */
+  convert(file: File): Promise<{ bytes: Uint8Array; name: string }>;
+  editor: string; // link to open a file in an editor, with {file} and {line}
+}
+
+export type LeftTab = 'modules' | 'kernels' | 'results';
+export type LowTab = 'source' | 'code' | 'table' | '';
+
+interface Moment {
+  capture: number;
+  stage: number;
+  items: number[];
+}
+
+const MARGIN = 36;
+const READABLE = 0.6; // the zoom below which titles are hard to read
+
+export class App {
+  captures: CaptureInfo[] = [];
+  capture = 0;
+  stage = 0;
+  picture: Picture | null = null;
+  selection: number[] = [];
+  found: number[] = [];
+  query = '';
+  related: number[] = [];
+  details: Details | null = null;
+  pickedKernel = -1;
+  viewOptions: ViewOptions = { direction: 'down', split: true, side: true, hidden: [], constants: false };
+  colour = 'phase';
+  edgeLabels: 'hover' | 'always' = 'hover';
+  edgeWidth: 'plain' | 'bytes' = 'plain';
+  past: Moment[] = [];
+  future: Moment[] = [];
+  level = 0;
+  language: Language = navigator.language.startsWith('zh') ? 'zh' : 'en';
+  theme: Theme = matchMedia('(prefers-color-scheme: dark)').matches ? dark : light;
+  leftTab: LeftTab = 'modules';
+  lowTab: LowTab = '';
+  pending = 0;
+  shownFile = '';
+  ready = false;
+  menuOpen = false;
+  allPairs = false;
+
+  canvas = h('canvas', { class: 'graph', tabindex: 0, role: 'application', 'aria-label': 'graph' });
+  tabs = h('nav', { class: 'tabs', 'aria-label': 'captures' });
+  stages = h('select', {
+    class: 'stages',
+    'aria-label': 'stage',
+    onchange: () => this.run(this.show(this.capture, Number(this.stages.value))),
+  });
+  search = h('input', { type: 'search', class: 'search', spellcheck: 'false', autocomplete: 'off' });
+  toolbar = h('div', { class: 'toolbar', role: 'toolbar' });
+  chips = h('div', { class: 'chips' });
+  legend = h('div', { class: 'legend' });
+  leftHead = h('div', { class: 'panel-tabs', role: 'tablist' });
+  left = h('div', { class: 'panel-body' });
+  right = h('aside', { class: 'right' });
+  lowHead = h('div', { class: 'panel-tabs low-tabs', role: 'tablist' });
+  low = h('div', { class: 'low-body' });
+  note = h('div', { class: 'note', role: 'status' });
+  tip = h('div', { class: 'tip' });
+  renderer: Renderer;
+  minimap: Minimap;
+  tree: ModuleTree;
+  kernels: KernelList;
+  results: ResultList;
+  table: NodeTable;
+
+  constructor(
+    readonly root: HTMLElement,
+    readonly client: Client,
+    readonly services: Services,
+  ) {
+    const centre = h('section', { class: 'centre', 'aria-label': 'graph' }, this.canvas, this.chips, this.legend, this.tip, this.note);
+    this.lowPanel = h('section', { class: 'low' }, this.lowHead, this.low);
+    replace(
+      root,
+      h('header', { class: 'bar' }, h('span', { class: 'logo' }, 'opscope'), this.tabs, this.stages, this.search, this.toolbar),
+      h(
+        'main',
+        {},
+        h('aside', { class: 'left' }, this.leftHead, this.left),
+        h('div', { class: 'middle' }, centre, this.lowPanel),
+        this.right,
+      ),
+    );
+    this.renderer = new Renderer(this.canvas, this.theme);
+    this.minimap = new Minimap(this.renderer);
+    centre.append(this.minimap.element);
+    this.tree = new ModuleTree(
+      (item) => this.client.children(item),
+      { select: (items, reveal) => this.run(this.select(items, reveal)), toggle: (item) => this.run(this.toggle(item)) },
+      'modules',
+    );
+    this.kernels = new KernelList(
+      (index) => this.run(this.pickKernel(index)),
+      () => this.words,
+    );
+    this.results = new ResultList(
+      (items) => this.client.labels(items),
+      (item) => this.run(this.select([item], true)),
+      () => this.words,
+    );
+    this.table = new NodeTable(
+      {
+        table: (...args) => this.client.table(...args),
+        csv: (filter) => this.client.csv(filter),
+        select: (item) => this.run(this.select([item], true)),
+        text: (metric, value) => metricText(metric, value, this.words),
+      },
+      () => this.words,
+    );
+    bind(this);
+    redrawChrome(this);
+  }
+
+  lowPanel: HTMLElement;
+
+  get words(): Words {
+    return LANGUAGES[this.language];
+  }
+
+  /** Work under way counts for `idle`; a failure is shown, not lost. */
+  run(work: Promise<unknown>): void {
+    this.pending++;
+    work
+      .catch((error: unknown) => this.say(error instanceof Error ? error.message : String(error), true))
+      .finally(() => {
+        this.pending--;
+      });
+  }
+
+  async idle(): Promise<void> {
+    do await new Promise((resolve) => requestAnimationFrame(resolve));
+    while (!this.ready || this.pending || this.client.busy() || this.renderer.busy());
+  }
+
+  say(text: string, bad = false): void {
+    this.note.textContent = text;
+    this.note.className = bad ? 'note bad' : 'note';
+    if (!bad) setTimeout(() => (this.note.textContent === text ? (this.note.textContent = '') : null), 4000);
+  }
+
+  // -- captures and stages --------------------------------------------------------------------------
+
+  async add(bytes: Uint8Array, name: string): Promise<void> {
+    this.say(this.words.loading);
+    const info = await this.client.load(bytes, name);
+    this.captures.push(info);
+    this.say('');
+    if (this.captures.length === 1 || this.ready) {
+      const saved = hash.read(location.hash);
+      const restoring = !this.ready && saved.capture === 0;
+      if (restoring) this.viewOptions = { ...this.viewOptions, direction: saved.direction, hidden: saved.hidden };
+      await this.show(info.id, restoring ? Math.min(saved.stage, info.stages.length - 1) : 0);
+      if (restoring) await this.restore(saved);
+    }
+    this.ready = true;
+    redrawChrome(this);
+  }
+
+  async restore(saved: hash.Saved): Promise<void> {
+    if (saved.open) this.draw(await this.client.restore(saved.open));
+    if (saved.selection.length) await this.select(await this.client.items(saved.selection), false);
+    if (saved.query) {
+      this.search.value = saved.query;
+      await this.find(saved.query);
+    }
+    if (saved.view) this.renderer.camera.set(saved.view);
+    else if (saved.open) this.fit(0);
+  }
+
+  async show(capture: number, stage: number): Promise<void> {
+    const info = this.captures[capture];
+    if (!info?.stages.length) {
+      this.say('this capture has no graph', true);
+      return;
+    }
+    this.capture = capture;
+    this.stage = stage;
+    this.selection = [];
+    this.details = null;
+    this.found = [];
+    this.pickedKernel = -1;
+    const phases = info.stages[stage]!.phases;
+    // Making parameters is rarely what one came to see, and most of a training graph's first lines.
+    if (!this.ready && !location.hash.includes('h=') && phases[1]! > 0 && phases[0]! > 0) this.viewOptions.hidden = [0];
+    this.draw(await this.client.stage(capture, stage, this.viewOptions));
+    this.begin();
+    await Promise.all([this.tree.reset(), this.client.kernels().then((rows) => this.kernels.set(rows))]);
+    redrawChrome(this);
+    await this.redrawPanels();
+    this.remember();
+  }
+
+  // -- the picture ------------------------------------------------------------------------------------
+
+  /** Draw a picture; the box of `anchor` stays where it is on the screen. */
+  draw(picture: Picture, anchor = -1): void {
+    const before = this.picture;
+    const old = anchor >= 0 && before ? place(before.scene, anchor) : null;
+    this.picture = picture;
+    this.renderer.setScene(picture.scene, picture.index, before?.scene);
+    const now = old ? place(picture.scene, anchor) : null;
+    if (old && now) this.renderer.camera.keep({ x: old.x, y: old.y }, { x: now.x, y: now.y });
+    this.run(repaint(this));
+  }
+
+  /** Open or close a group where it stands; an operator is only selected. */
+  async toggle(item: number): Promise<void> {
+    const box = this.boxOf(item);
+    if (!this.picture || box < 0) return;
+    const { kind, repeat } = this.picture.scene.boxes;
+    if (kind[box] === BoxKind.Op || kind[box] === BoxKind.Input) return;
+    if (repeat[box]! > 1) this.draw(await this.client.unfold(item), item);
+    else this.draw(await this.client.open([item], kind[box] !== BoxKind.Open), item);
+    this.remember();
+  }
+
+  async expandAll(): Promise<void> {
+    this.draw(await this.client.openAll());
+    this.fit();
+    this.remember();
+  }
+
+  async expandTo(depth: number): Promise<void> {
+    this.level = Math.max(1, depth);
+    this.draw(await this.client.openDepth(this.level));
+    this.fit();
+    this.remember();
+  }
+
+  async expand(item: number, open: boolean): Promise<void> {
+    this.draw(await this.client.open([item], open), item);
+    this.remember();
+  }
+
+  boxOf(item: number): number {
+    return this.picture ? this.picture.scene.boxes.item.indexOf(item) : -1;
+  }
+
+  /** The whole graph, with room above it for what lies over the drawing. */
+  extent(scene: Scene): { x: number; y: number; width: number; height: number } {
+    const above = (scene.height / Math.max(1, this.canvas.clientHeight - 2 * MARGIN)) * 40;
+    return { x: 0, y: -above, width: scene.width, height: scene.height + above };
+  }
+
+  /** At first: all of it if that can be read, else its beginning at a size that can. */
+  begin(): void {
+    const scene = this.picture?.scene;
+    if (!scene) return;
+    const { camera } = this.renderer;
+    camera.resize(this.canvas.clientWidth, this.canvas.clientHeight);
+    const whole = camera.fitOf(this.extent(scene), MARGIN);
+    if (whole.zoom >= READABLE) {
+      camera.set(whole);
+      return;
+    }
+    const zoom = Math.max(Math.min(READABLE + 0.2, (camera.screen.width - 96) / scene.width), 0.35);
+    const across = scene.direction === 'down';
+    const x = across ? scene.width / 2 : camera.screen.width / 2 / zoom - 48 / zoom;
+    const y = across ? camera.screen.height / 2 / zoom - 64 / zoom : scene.height / 2;
+    camera.set({ x, y, zoom });
+  }
+
+  fit(ms = 300): void {
+    const scene = this.picture?.scene;
+    if (!scene) return;
+    this.renderer.camera.resize(this.canvas.clientWidth, this.canvas.clientHeight);
+    void this.renderer.camera.fit(this.extent(scene), MARGIN, ms);
+  }
+
+  async setOptions(options: Partial<ViewOptions>): Promise<void> {
+    this.viewOptions = { ...this.viewOptions, ...options };
+    const keep = await this.client.paths(this.selection);
+    this.draw(await this.client.options(this.viewOptions));
+    this.selection = await this.client.items(keep);
+    await this.tree.reset();
+    this.fit();
+    redrawChrome(this);
+    await this.redrawPanels();
+    this.remember();
+  }
+
+  // -- selection --------------------------------------------------------------------------------------
+
+  async select(items: number[], reveal: boolean, keepHistory = false): Promise<void> {
+    if (!keepHistory) {
+      this.past.push({ capture: this.capture, stage: this.stage, items: this.selection });
+      this.future = [];
+    }
+    this.selection = items;
+    this.pickedKernel = -1;
+    this.details = items.length ? await this.client.details(items.at(-1)!) : null;
+    this.related = this.details ? [...this.details.backward, ...this.details.forward].map((ref) => ref.item) : [];
+    if (reveal && items.length) {
+      const boxes = await this.client.boxes(items);
+      const shown = this.picture!.scene.boxes;
+      const hidden =
+        items.length <= 50 &&
+        (boxes.length < items.length || boxes.some((box) => shown.repeat[box]! > 1 || !items.includes(shown.item[box]!)));
+      if (hidden) this.draw(await this.client.reveal(items), items[0]);
+      await this.goTo(items);
+    }
+    await this.redrawPanels();
+    await repaint(this);
+    this.remember();
+  }
+
+  async goTo(items: number[]): Promise<void> {
+    const boxes = await this.client.boxes(items);
+    if (!boxes.length || !this.picture) return;
+    const all = this.picture.scene.boxes;
+    let [x0, y0, x1, y1] = [Infinity, Infinity, -Infinity, -Infinity];
+    for (const box of boxes) {
+      x0 = Math.min(x0, all.x[box]!);
+      y0 = Math.min(y0, all.y[box]!);
+      x1 = Math.max(x1, all.x[box]! + all.width[box]!);
+      y1 = Math.max(y1, all.y[box]! + all.height[box]!);
+    }
+    void this.renderer.camera.reveal({ x: x0, y: y0, width: x1 - x0, height: y1 - y0 });
+  }
+
+  async step(from: Moment[], to: Moment[]): Promise<void> {
+    const moment = from.pop();
+    if (!moment) return;
+    to.push({ capture: this.capture, stage: this.stage, items: this.selection });
+    if (moment.capture !== this.capture || moment.stage !== this.stage) await this.show(moment.capture, moment.stage);
+    await this.select(moment.items, true, true);
+  }
+
+  async trace(way: 'up' | 'down'): Promise<void> {
+    const item = this.selection.at(-1);
+    if (item === undefined) return;
+    this.related = await this.client.trace(item, way);
+    await repaint(this, true);
+    this.say(this.words.found(this.related.length));
+  }
+
+  async between(): Promise<void> {
+    if (this.selection.length < 2) return;
+    this.related = await this.client.between(this.selection[0]!, this.selection.at(-1)!);
+    await repaint(this, true);
+    this.say(this.words.found(this.related.length));
+  }
+
+  async pickKernel(index: number): Promise<void> {
+    const kernel = await this.client.kernel(index);
+    this.pickedKernel = index;
+    this.kernels.mark(index, []);
+    this.related = kernel.nodes;
+    this.leftTab = 'kernels';
+    this.lowTab = 'code';
+    redrawChrome(this);
+    await showLow(this);
+    await repaint(this, true);
+    await this.goTo(kernel.nodes);
+  }
+
+  async pickLine(file: string, line: number): Promise<void> {
+    const nodes = await this.client.lineNodes(file, line);
+    this.related = nodes;
+    this.shownFile = file;
+    this.lowTab = 'source';
+    redrawChrome(this);
+    await showLow(this, line);
+    await repaint(this, true);
+    await this.goTo(nodes);
+    this.say(this.words.found(nodes.length));
+  }
+
+  async find(query: string): Promise<number[]> {
+    this.query = query;
+    const { nodes, error } = query.trim() ? await this.client.find(query) : { nodes: [], error: '' };
+    this.found = nodes;
+    this.results.set(nodes, error);
+    if (query.trim()) this.leftTab = 'results';
+    else if (this.leftTab === 'results') this.leftTab = 'modules';
+    redrawChrome(this);
+    if (this.lowTab === 'table') await showLow(this);
+    await repaint(this);
+    this.remember();
+    return nodes;
+  }
+
+  // -- painting ---------------------------------------------------------------------------------------
+
+  // -- panels -----------------------------------------------------------------------------------------
+
+  async redrawPanels(): Promise<void> {
+    this.tree.select(this.selection);
+    this.table.select(this.selection);
+    if (this.details) await this.tree.reveal(this.details.path.map((ref) => ref.item));
+    this.tree.select(this.selection);
+    showDetails(this.right, this.details, this.selection.length > 1, this.words, {
+      select: (items) => this.run(this.select(items, true)),
+      toggle: (item) => this.run(this.toggle(item)),
+      kernel: (index) => this.run(this.pickKernel(index)),
+      line: (file, line) => this.run(this.pickLine(file, line)),
+      trace: (way) => this.run(this.trace(way)),
+      between: () => this.run(this.between()),
+    });
+    if (!this.details) this.right.append(...about(this));
+    if (this.pickedKernel < 0) this.kernels.mark(-1, this.details?.kernels.map((kernel) => kernel.index) ?? []);
+    if (this.lowTab === 'source') {
+      const frame = this.details?.frames.at(-1);
+      if (frame) this.shownFile = frame.file;
+      await showLow(this, frame?.line);
+    } else if (this.lowTab === 'code' && this.details?.kernels.length && this.pickedKernel < 0) {
+      await showLow(this);
+    }
+  }
+
+  // -- chrome -----------------------------------------------------------------------------------------
+
+  flip(): void {
+    this.run(this.setOptions({ direction: this.viewOptions.direction === 'down' ? 'right' : 'down' }));
+  }
+
+  setTheme(theme: Theme): void {
+    this.theme = theme;
+    this.renderer.setTheme(theme);
+    this.minimap.setTheme(theme);
+    redrawChrome(this);
+    this.run(repaint(this));
+  }
+
+  setLanguage(language: Language): void {
+    this.language = language;
+    redrawChrome(this);
+    this.run(this.redrawPanels());
+  }
+
+  saveSvg(): void {
+    if (!this.picture) return;
+    const text = writeSvg(this.picture.scene, this.theme);
+    const link = h('a', {
+      href: URL.createObjectURL(new Blob([text], { type: 'image/svg+xml' })),
+      download: `${this.captures[this.capture]?.name ?? 'graph'}.svg`,
+    });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  // -- events -----------------------------------------------------------------------------------------
+
+  zoom(factor: number): void {
+    this.renderer.camera.zoomAt(this.canvas.clientWidth / 2, this.canvas.clientHeight / 2, factor);
+  }
+
+  // -- the state, for the URL and for scripts -----------------------------------------------------------
+
+  remembering = 0;
+
+  remember(): void {
+    clearTimeout(this.remembering);
+    this.remembering = window.setTimeout(() => {
+      if (this.ready) this.run(writeHash(this));
+    }, 250);
+  }
+}
+
+function place(scene: Scene, item: number): { x: number; y: number } | null {
+  const box = scene.boxes.item.indexOf(item);
+  return box < 0 ? null : { x: scene.boxes.x[box]!, y: scene.boxes.y[box]! };
+}

@@ -1,0 +1,208 @@
+// What stands around the drawing: the bar at the top, the chips over it, the tabs of the panels, the help.
+
+import { dark, light } from '../draw/theme.ts';
+import { savePng } from '../draw/png.ts';
+import type { CaptureInfo } from '../engine/messages.ts';
+import { h, pairs, replace, short } from '../panels/dom.ts';
+import { icon, ICONS, type Icon } from '../panels/icons.ts';
+import { PHASES, type Phase } from '../scene.ts';
+import type { App, LeftTab, LowTab } from './app.ts';
+import { showLow } from './lower.ts';
+import { repaint } from './painting.ts';
+
+export function redrawChrome(app: App): void {
+  const w = app.words;
+  document.documentElement.lang = app.language;
+  app.root.dataset.theme = app.theme.name;
+  app.search.placeholder = w.search;
+  app.search.title = w.searchHelp;
+  app.search.setAttribute('aria-label', w.search);
+  app.right.setAttribute('aria-label', w.details);
+  replace(
+    app.tabs,
+    ...app.captures.map((info, i) =>
+      h(
+        'button',
+        { class: i === app.capture ? 'tab on' : 'tab', title: info.name, onclick: () => app.run(app.show(i, 0)) },
+        short(info.name.split(/[\\/]/).at(-1)!, 32),
+      ),
+    ),
+  );
+  const info = app.captures[app.capture];
+  app.stages.hidden = !info || info.stages.length < 2;
+  replace(
+    app.stages,
+    ...(info?.stages ?? []).map((stage, i) =>
+      h('option', { value: i, selected: i === app.stage }, `${stage.name} · ${stage.nodes.toLocaleString()}`),
+    ),
+  );
+  redrawChips(app, info);
+  const tool = (image: Icon | string, title: string, run: () => void) =>
+    h('button', { class: 'tool', title, 'aria-label': title, onclick: run }, image in ICONS ? icon(image as Icon) : image);
+  replace(
+    app.toolbar,
+    tool('back', w.back, () => app.run(app.step(app.past, app.future))),
+    tool('forward', w.forward, () => app.run(app.step(app.future, app.past))),
+    h('span', { class: 'gap' }),
+    tool('less', w.shallower, () => app.run(app.expandTo(app.level - 1))),
+    tool('more', w.deeper, () => app.run(app.expandTo(app.level + 1))),
+    tool('all', w.expandAll, () => app.run(app.expandAll())),
+    tool('fit', w.fit, () => app.fit()),
+    tool(app.viewOptions.direction === 'down' ? 'down' : 'right', w.direction, () => app.flip()),
+    colourPicker(app, info),
+    h('span', { class: 'gap' }),
+    tool('SVG', w.exportSvg, () => app.saveSvg()),
+    tool('PNG', w.exportPng, () => app.run(savePng(app.renderer, `${info?.name ?? 'graph'}.png`))),
+    tool(app.theme === dark ? 'sun' : 'moon', w.theme, () => app.setTheme(app.theme === dark ? light : dark)),
+    tool(w.language, w.language, () => app.setLanguage(app.language === 'en' ? 'zh' : 'en')),
+    tool('?', w.help, () => help(app)),
+  );
+  const tab = (on: boolean, text: string, run: () => void) =>
+    h('button', { class: on ? 'on' : '', role: 'tab', 'aria-selected': String(on), onclick: run }, text);
+  const goLeft = (name: LeftTab) => () => {
+    app.leftTab = name;
+    redrawChrome(app);
+  };
+  replace(
+    app.leftHead,
+    tab(app.leftTab === 'modules', w.modules, goLeft('modules')),
+    tab(app.leftTab === 'kernels', w.kernels, goLeft('kernels')),
+    tab(app.leftTab === 'results', w.results, goLeft('results')),
+  );
+  replace(app.left, { modules: app.tree.element, kernels: app.kernels.element, results: app.results.element }[app.leftTab]);
+  const goLow = (name: LowTab) => () => {
+    app.lowTab = app.lowTab === name ? '' : name;
+    redrawChrome(app);
+    app.run(showLow(app));
+  };
+  replace(
+    app.lowHead,
+    tab(app.lowTab === 'source', w.source, goLow('source')),
+    tab(app.lowTab === 'code', w.code, goLow('code')),
+    tab(app.lowTab === 'table', w.table, goLow('table')),
+  );
+  app.lowPanel.classList.toggle('closed', app.lowTab === '');
+  app.renderer.resize();
+}
+
+export function redrawChips(app: App, info: CaptureInfo | undefined): void {
+  const phases = info?.stages[app.stage]?.phases ?? [];
+  const present = phases.flatMap((n, i) => (n ? [i] : []));
+  replace(
+    app.chips,
+    ...(present.length > 1
+      ? present.map((i) => {
+          const on = !app.viewOptions.hidden.includes(i);
+          const name: Phase = PHASES[i]!;
+          const flip = () =>
+            app.run(app.setOptions({ hidden: on ? [...app.viewOptions.hidden, i] : app.viewOptions.hidden.filter((x) => x !== i) }));
+          return h(
+            'button',
+            { class: on ? 'chip phase on' : 'chip phase', 'aria-pressed': String(on), onclick: flip },
+            h('span', { class: `dot phase-${name}` }),
+            `${app.words.phases[name]} ${phases[i]!.toLocaleString()}`,
+          );
+        })
+      : []),
+    h(
+      'details',
+      { class: 'menu', open: app.menuOpen, ontoggle: (event: Event) => (app.menuOpen = (event.target as HTMLDetailsElement).open) },
+      h('summary', { class: 'chip' }, app.words.viewMenu),
+      h(
+        'div',
+        { class: 'menu-body' },
+        present.length > 1
+          ? option(app.words.split, app.viewOptions.split, () => app.run(app.setOptions({ split: !app.viewOptions.split })))
+          : null,
+        present.length > 1 && app.viewOptions.split
+          ? option(app.words.side, app.viewOptions.side, () => app.run(app.setOptions({ side: !app.viewOptions.side })))
+          : null,
+        option(app.words.constants, app.viewOptions.constants, () => app.run(app.setOptions({ constants: !app.viewOptions.constants }))),
+        app.captures[app.capture]?.stages[app.stage]?.links.grad
+          ? option(app.words.pairs, app.allPairs, () => {
+              app.allPairs = !app.allPairs;
+              app.run(repaint(app));
+            })
+          : null,
+        option(app.words.edgeLabels, app.edgeLabels === 'always', () => {
+          app.edgeLabels = app.edgeLabels === 'always' ? 'hover' : 'always';
+          app.renderer.setPaint({ edgeLabels: app.edgeLabels });
+        }),
+        option(app.words.edgeWidth, app.edgeWidth === 'bytes', () => {
+          app.edgeWidth = app.edgeWidth === 'bytes' ? 'plain' : 'bytes';
+          app.renderer.setPaint({ edgeWidth: app.edgeWidth });
+        }),
+      ),
+    ),
+  );
+}
+
+export function option(text: string, on: boolean, run: () => void): HTMLElement {
+  return h('label', {}, h('input', { type: 'checkbox', checked: on, onchange: run }), text);
+}
+
+export function colourPicker(app: App, info: CaptureInfo | undefined): HTMLElement {
+  const w = app.words;
+  const names: [string, string][] = [
+    ['phase', w.byPhase],
+    ...(info?.stages[app.stage]?.kernels ? [['kernel', w.byKernel] as [string, string]] : []),
+    ...(info?.metrics ?? []).map((name): [string, string] => [name, name]),
+  ];
+  return h(
+    'select',
+    {
+      class: 'tool',
+      title: w.colour,
+      'aria-label': w.colour,
+      onchange: (event: Event) => ((app.colour = (event.target as HTMLSelectElement).value), app.run(repaint(app))),
+    },
+    ...names.map(([value, text]) => h('option', { value, selected: value === app.colour }, `${w.colour}: ${text}`)),
+  );
+}
+
+export function help(app: App): void {
+  const close = () => dialog.remove();
+  const dialog = h(
+    'div',
+    { class: 'dialog', role: 'dialog', 'aria-label': app.words.help, onclick: (e: Event) => e.target === dialog && close() },
+    h(
+      'div',
+      { class: 'sheet' },
+      h('h2', {}, app.words.help),
+      h('dl', {}, ...pairs(app.words.keys)),
+      h('p', { class: 'hint' }, app.words.searchHelp),
+      h('button', { class: 'chip', onclick: close }, 'Esc'),
+    ),
+  );
+  app.root.append(dialog);
+  dialog.querySelector('button')?.focus();
+}
+
+/** What the capture is, and what it lacks: shown while nothing is selected. */
+export function about(app: App): HTMLElement[] {
+  const info = app.captures[app.capture];
+  const stage = info?.stages[app.stage];
+  if (!info || !stage) return [];
+  const warnings = [...info.warnings, ...stage.warnings];
+  return [
+    h(
+      'section',
+      {},
+      h('h3', {}, `${info.framework} ${info.version}`),
+      h(
+        'dl',
+        {},
+        ...pairs([
+          ['nodes', stage.nodes.toLocaleString()],
+          ['values', stage.values.toLocaleString()],
+          ['edges', stage.edges.toLocaleString()],
+          [app.words.kernels, stage.kernels.toLocaleString()],
+          ...Object.entries(stage.links).map(([kind, n]): [string, string] => [`${kind} links`, n.toLocaleString()]),
+        ]),
+      ),
+    ),
+    ...(warnings.length
+      ? [h('section', {}, h('h3', {}, app.words.warnings), ...warnings.map((text) => h('p', { class: 'warning' }, text)))]
+      : []),
+  ];
+}

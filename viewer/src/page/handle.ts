@@ -1,0 +1,86 @@
+// The state of the page: in the URL, and for scripts. docs/page.md describes the handle.
+
+import { PHASES } from '../scene.ts';
+import * as hash from '../state/hash.ts';
+import type { App } from './app.ts';
+
+export function state(app: App): Record<string, unknown> {
+  const boxes = app.picture?.scene.boxes;
+  const texts = app.picture?.scene.texts ?? [];
+  return {
+    captures: app.captures.map(({ id, name, framework }) => ({ id, name, framework })),
+    capture: app.capture,
+    stage: app.captures[app.capture]?.stages[app.stage]?.name ?? null,
+    boxes: boxes
+      ? Array.from({ length: Math.min(boxes.count, 5000) }, (_, i) => ({
+          item: boxes.item[i],
+          title: texts[boxes.title[i]!],
+          kind: boxes.kind[i],
+          x: boxes.x[i],
+          y: boxes.y[i],
+          width: boxes.width[i],
+          height: boxes.height[i],
+        }))
+      : [],
+    boxCount: boxes?.count ?? 0,
+    edgeCount: app.picture?.scene.edges.count ?? 0,
+    selection: app.selection,
+    related: app.related.slice(0, 5000),
+    found: app.found.length,
+    kernel: app.pickedKernel,
+    view: app.renderer.camera.view,
+    theme: app.theme.name,
+    language: app.language,
+    hidden: app.viewOptions.hidden.map((i) => PHASES[i]),
+    frames: app.renderer.frames.slice(-300),
+  };
+}
+
+/** The handle for scripts and tests; docs/page.md describes it. */
+export function handle(app: App): Record<string, unknown> {
+  const after = async <T>(work: Promise<T>): Promise<T> => {
+    const result = await work;
+    await app.idle();
+    return result;
+  };
+  const item = async (what: number | string) => (typeof what === 'number' ? what : ((await app.client.items([what]))[0] ?? -1));
+  return {
+    idle: () => app.idle(),
+    state: () => state(app),
+    find: (query: string) => after(app.find(query)),
+    select: (ids: (number | string)[] | number | string) =>
+      after(
+        Promise.all((Array.isArray(ids) ? ids : [ids]).map(item)).then((items) =>
+          app.select(
+            items.filter((i) => i >= 0),
+            true,
+          ),
+        ),
+      ),
+    expand: (scope: number | string) => after(item(scope).then((i) => app.expand(i, true))),
+    collapse: (scope: number | string) => after(item(scope).then((i) => app.expand(i, false))),
+    expandAll: () => after(app.expandAll()),
+    view: (x: number, y: number, zoom: number) => (app.renderer.camera.set({ x, y, zoom }), app.idle()),
+    kernel: (index: number) => after(app.pickKernel(index)),
+    open: (bytes: Uint8Array, name: string) => after(app.add(bytes, name)),
+  };
+}
+
+export async function writeHash(app: App): Promise<void> {
+  const open = app.picture?.open ?? [];
+  const text = hash.write({
+    capture: app.capture,
+    stage: app.stage,
+    open: open.length <= 60 ? await app.client.paths(open) : null,
+    selection: await app.client.paths(app.selection),
+    query: app.query,
+    view: app.renderer.camera.view,
+    direction: app.viewOptions.direction,
+    hidden: app.viewOptions.hidden,
+  });
+  try {
+    history.replaceState(null, '', `#${text}`);
+  } catch {
+    // A page inside a notebook has no URL of its own.
+  }
+}
