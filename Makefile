@@ -32,7 +32,7 @@ bench: $(TOOLS)/.ready ## the figures of the graph model, beside onnx_ir
 	$(TOOLS)/bin/nox --session bench
 
 viewer: ## build the page from viewer/src into src/opscope/_viewer (needs Node)
-	cd viewer && npm ci --no-audit --no-fund --silent && npm run --silent format:write && npm run --silent build
+	cd viewer && npm install --no-save --no-audit --no-fund --silent && npm run --silent format:write && npm run --silent build
 
 clean: ## remove what was built here (not ~/.cache/opscope, which other clones share)
 	rm -rf $(VENV) .nox dist build .pytest_cache .ruff_cache .hypothesis

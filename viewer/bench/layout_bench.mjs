@@ -2,74 +2,122 @@
 // usage: node bench/layout_bench.mjs [--with ours,dagre,elk] [--quality good|fast] [--repeat 5] [--no-measure] GRAPH.json…
 //   GRAPH.json: {"name", "nodes": [[label, scope, shape], …], "edges": [[source, target], …]}
 // One JSON line per graph and engine: seconds of CPU (best of --repeat), crossings, through, length, width, height.
-import { build } from "esbuild";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from 'esbuild';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const GAP_X = 20, GAP_Y = 30, HEIGHT = 28;
+const GAP_X = 20,
+  GAP_Y = 30,
+  HEIGHT = 28;
 const args = process.argv.slice(2);
 const option = (name, otherwise) => {
-  const i = args.indexOf("--" + name);
+  const i = args.indexOf('--' + name);
   return i < 0 ? otherwise : args.splice(i, 2)[1];
 };
 const flag = (name) => {
-  const i = args.indexOf("--" + name);
+  const i = args.indexOf('--' + name);
   if (i >= 0) args.splice(i, 1);
   return i >= 0;
 };
-const engines = option("with", "ours").split(",");
-const quality = option("quality", "good");
-const repeat = Number(option("repeat", "5"));
-const measured = !flag("no-measure");
+const engines = option('with', 'ours').split(',');
+const quality = option('quality', 'good');
+const repeat = Number(option('repeat', '5'));
+const measured = !flag('no-measure');
 
 /** The layout modules, bundled from source into a temporary file. */
 async function load() {
-  const folder = mkdtempSync(join(tmpdir(), "opscope-layout-"));
-  const outfile = join(folder, "layout.mjs");
-  await build({ absWorkingDir: join(here, ".."), entryPoints: ["src/layout/index.ts"], bundle: true, format: "esm", outfile, logLevel: "error" });
+  const folder = mkdtempSync(join(tmpdir(), 'opscope-layout-'));
+  const outfile = join(folder, 'layout.mjs');
+  await build({
+    absWorkingDir: join(here, '..'),
+    entryPoints: ['src/layout/index.ts'],
+    bundle: true,
+    format: 'esm',
+    outfile,
+    logLevel: 'error',
+  });
   const module = await import(pathToFileURL(outfile));
   rmSync(folder, { recursive: true });
   return module;
 }
 
 const layout = await load();
-const cpu = () => { const u = process.cpuUsage(); return (u.user + u.system) / 1e6; };
+const cpu = () => {
+  const u = process.cpuUsage();
+  return (u.user + u.system) / 1e6;
+};
 
 function flatGraph(g) {
-  const n = g.nodes.length, m = g.edges.length;
-  const out = { n, width: new Float32Array(n), height: new Float32Array(n).fill(HEIGHT), source: new Int32Array(m), target: new Int32Array(m) };
+  const n = g.nodes.length,
+    m = g.edges.length;
+  const out = {
+    n,
+    width: new Float32Array(n),
+    height: new Float32Array(n).fill(HEIGHT),
+    source: new Int32Array(m),
+    target: new Int32Array(m),
+  };
   for (let i = 0; i < n; i++) out.width[i] = 20 + 7 * g.nodes[i][0].length;
   for (let e = 0; e < m; e++) [out.source[e], out.target[e]] = g.edges[e];
   return out;
 }
 
 function nestedGraph(g) {
-  const parent = [], open = [], width = [], height = [], order = [], groups = new Map();
+  const parent = [],
+    open = [],
+    width = [],
+    height = [],
+    order = [],
+    groups = new Map();
   const group = (scope) => {
     if (!scope) return -1;
     let id = groups.get(scope);
     if (id !== undefined) return id;
-    const cut = scope.lastIndexOf("/");
-    const above = group(cut < 0 ? "" : scope.slice(0, cut));
+    const cut = scope.lastIndexOf('/');
+    const above = group(cut < 0 ? '' : scope.slice(0, cut));
     groups.set(scope, (id = parent.length));
-    parent.push(above); open.push(1); width.push(0); height.push(0); order.push(0);
+    parent.push(above);
+    open.push(1);
+    width.push(0);
+    height.push(0);
+    order.push(0);
     return id;
   };
   const leaf = new Int32Array(g.nodes.length);
   g.nodes.forEach(([label, scope], i) => {
     const above = group(scope);
     leaf[i] = parent.length;
-    parent.push(above); open.push(0); width.push(20 + 7 * label.length); height.push(HEIGHT); order.push(i);
+    parent.push(above);
+    open.push(0);
+    width.push(20 + 7 * label.length);
+    height.push(HEIGHT);
+    order.push(i);
   });
   for (let v = parent.length - 1; v >= 0; v--) if (open[v]) order[v] = 1e9;
   for (let v = parent.length - 1; v >= 0; v--) if (parent[v] >= 0) order[parent[v]] = Math.min(order[parent[v]], order[v]);
-  const m = g.edges.length, source = new Int32Array(m), target = new Int32Array(m);
-  g.edges.forEach(([s, t], e) => { source[e] = leaf[s]; target[e] = leaf[t]; });
-  return { n: parent.length, parent: Int32Array.from(parent), open: Uint8Array.from(open), width: Float32Array.from(width), height: Float32Array.from(height), header: 24, padding: 12, source, target, order: Int32Array.from(order) };
+  const m = g.edges.length,
+    source = new Int32Array(m),
+    target = new Int32Array(m);
+  g.edges.forEach(([s, t], e) => {
+    source[e] = leaf[s];
+    target[e] = leaf[t];
+  });
+  return {
+    n: parent.length,
+    parent: Int32Array.from(parent),
+    open: Uint8Array.from(open),
+    width: Float32Array.from(width),
+    height: Float32Array.from(height),
+    header: 24,
+    padding: 12,
+    source,
+    target,
+    order: Int32Array.from(order),
+  };
 }
 
 function lines(all) {
@@ -81,76 +129,113 @@ function lines(all) {
 const run = {
   ours(g) {
     const flat = flatGraph(g);
-    const options = { direction: "down", gapX: GAP_X, gapY: GAP_Y, quality };
+    const options = { direction: 'down', gapX: GAP_X, gapY: GAP_Y, quality };
     const c = cpu();
     const out = layout.layoutFlat(flat, options);
-    return { seconds: cpu() - c, boxes: { n: flat.n, x: out.x, y: out.y, width: flat.width, height: flat.height }, lines: out, width: out.width, height: out.height };
+    return {
+      seconds: cpu() - c,
+      boxes: { n: flat.n, x: out.x, y: out.y, width: flat.width, height: flat.height },
+      lines: out,
+      width: out.width,
+      height: out.height,
+    };
   },
   nested(g, cache, key) {
     const nested = { ...nestedGraph(g), key };
-    const options = { direction: "down", gapX: GAP_X, gapY: GAP_Y, quality };
+    const options = { direction: 'down', gapX: GAP_X, gapY: GAP_Y, quality };
     const c = cpu();
     const out = layout.layoutNested(nested, options, cache);
     return { seconds: cpu() - c, nested, boxes: { n: nested.n, ...out }, lines: out, width: out.totalWidth, height: out.totalHeight };
   },
   dagre(g) {
-    const lib = createRequire(import.meta.url)("@dagrejs/dagre");
+    const lib = createRequire(import.meta.url)('@dagrejs/dagre');
     const dagre = lib.default ?? lib;
     const flat = flatGraph(g);
     const c = cpu();
     const G = new dagre.graphlib.Graph();
-    G.setGraph({ rankdir: "TB", nodesep: GAP_X, ranksep: GAP_Y });
+    G.setGraph({ rankdir: 'TB', nodesep: GAP_X, ranksep: GAP_Y });
     G.setDefaultEdgeLabel(() => ({}));
     for (let i = 0; i < flat.n; i++) G.setNode(String(i), { width: flat.width[i], height: HEIGHT });
     for (const [s, t] of g.edges) G.setEdge(String(s), String(t));
     dagre.layout(G);
     const seconds = cpu() - c;
-    const x = [], y = [];
+    const x = [],
+      y = [];
     for (let i = 0; i < flat.n; i++) {
       const node = G.node(String(i));
       x.push(node.x - node.width / 2);
       y.push(node.y - node.height / 2);
     }
-    return { seconds, boxes: { n: flat.n, x, y, width: flat.width, height: flat.height }, lines: lines(g.edges.map(([s, t]) => G.edge(String(s), String(t)).points)), width: G.graph().width, height: G.graph().height };
+    return {
+      seconds,
+      boxes: { n: flat.n, x, y, width: flat.width, height: flat.height },
+      lines: lines(g.edges.map(([s, t]) => G.edge(String(s), String(t)).points)),
+      width: G.graph().width,
+      height: G.graph().height,
+    };
   },
   async elk(g) {
-    const ELK = createRequire(import.meta.url)("elkjs/lib/elk.bundled.js");
+    const ELK = createRequire(import.meta.url)('elkjs/lib/elk.bundled.js');
     const flat = flatGraph(g);
     const elk = new ELK();
     const c = cpu();
     const r = await elk.layout({
-      id: "root",
-      layoutOptions: { "elk.algorithm": "layered", "elk.direction": "DOWN", "elk.spacing.nodeNode": String(GAP_X), "elk.layered.spacing.nodeNodeBetweenLayers": String(GAP_Y) },
-      children: Array.from({ length: flat.n }, (_, i) => ({ id: "n" + i, width: flat.width[i], height: HEIGHT })),
-      edges: g.edges.map(([s, t], i) => ({ id: "e" + i, sources: ["n" + s], targets: ["n" + t] })),
+      id: 'root',
+      layoutOptions: {
+        'elk.algorithm': 'layered',
+        'elk.direction': 'DOWN',
+        'elk.spacing.nodeNode': String(GAP_X),
+        'elk.layered.spacing.nodeNodeBetweenLayers': String(GAP_Y),
+      },
+      children: Array.from({ length: flat.n }, (_, i) => ({ id: 'n' + i, width: flat.width[i], height: HEIGHT })),
+      edges: g.edges.map(([s, t], i) => ({ id: 'e' + i, sources: ['n' + s], targets: ['n' + t] })),
     });
     const seconds = cpu() - c;
     const at = new Map(r.children.map((n) => [n.id, n]));
-    const x = [], y = [];
+    const x = [],
+      y = [];
     for (let i = 0; i < flat.n; i++) {
-      x.push(at.get("n" + i).x);
-      y.push(at.get("n" + i).y);
+      x.push(at.get('n' + i).x);
+      y.push(at.get('n' + i).y);
     }
     const all = r.edges.map((e) => e.sections.flatMap((s) => [s.startPoint, ...(s.bendPoints ?? []), s.endPoint]));
-    return { seconds, boxes: { n: flat.n, x, y, width: flat.width, height: flat.height }, lines: lines(all), width: r.width, height: r.height };
+    return {
+      seconds,
+      boxes: { n: flat.n, x, y, width: flat.width, height: flat.height },
+      lines: lines(all),
+      width: r.width,
+      height: r.height,
+    };
   },
 };
 
 for (const file of args) {
-  const g = JSON.parse(readFileSync(file, "utf8"));
+  const g = JSON.parse(readFileSync(file, 'utf8'));
   for (const engine of engines) {
     let best, cached;
     const times = [];
-    const quick = engine === "ours" || engine === "nested" || engine === "cached" || engine === "unshared";
-    const cache = engine === "cached" ? new layout.LayoutCache() : undefined;
+    const quick = engine === 'ours' || engine === 'nested' || engine === 'cached' || engine === 'unshared';
+    const cache = engine === 'cached' ? new layout.LayoutCache() : undefined;
     for (let i = 0; i < (quick ? repeat : 1); i++) {
-      best = engine === "cached" ? run.nested(g, cache) : engine === "unshared" ? run.nested(g, undefined, () => null) : await run[engine](g);
+      best =
+        engine === 'cached' ? run.nested(g, cache) : engine === 'unshared' ? run.nested(g, undefined, () => null) : await run[engine](g);
       times.push(best.seconds);
     }
-    const out = { engine, graph: g.name, n: g.nodes.length, edges: g.edges.length, seconds: +Math.min(...times).toFixed(4), first: +times[0].toFixed(4), width: Math.round(best.width), height: Math.round(best.height), points: best.lines.points.length / 2 };
+    const out = {
+      engine,
+      graph: g.name,
+      n: g.nodes.length,
+      edges: g.edges.length,
+      seconds: +Math.min(...times).toFixed(4),
+      first: +times[0].toFixed(4),
+      width: Math.round(best.width),
+      height: Math.round(best.height),
+      points: best.lines.points.length / 2,
+    };
     if (measured) {
       const nested = best.nested;
-      const source = nested ? nested.source : g.edges.map((e) => e[0]), target = nested ? nested.target : g.edges.map((e) => e[1]);
+      const source = nested ? nested.source : g.edges.map((e) => e[0]),
+        target = nested ? nested.target : g.edges.map((e) => e[1]);
       if (nested) {
         const pieces = layout.segments(best.lines);
         out.crossings = layout.crossings(pieces);

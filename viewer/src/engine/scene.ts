@@ -28,7 +28,7 @@ const PADDING = 14;
 
 /** Longer chains fold into columns. A chain of n boxes is about as wide as high when it is folded at this height. */
 function tallest(boxes: number): number {
-  return Math.max(6000, 130 * Math.sqrt(boxes));
+  return Math.max(6000, 220 * Math.sqrt(boxes));
 }
 
 /** Text by number, each once. */

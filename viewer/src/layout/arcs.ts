@@ -1,6 +1,6 @@
-import { listsBy } from "./adjacency.ts";
-import { FORWARD } from "./cycles.ts";
-import type { FlatGraph, PortedGraph } from "./types.ts";
+import { listsBy } from './adjacency.ts';
+import { FORWARD } from './cycles.ts';
+import type { FlatGraph, PortedGraph } from './types.ts';
 
 /**
  * The forward edges as the layers see them: parallel edges are one arc, and the arcs of one tail
@@ -25,7 +25,7 @@ export interface Arcs {
 export function buildArcs(graph: FlatGraph | PortedGraph, kind: Uint8Array): Arcs {
   const { n, source, target, weight, width } = graph;
   const m = source.length;
-  const ported = "tail" in graph;
+  const ported = 'tail' in graph;
   const tailOf = ported ? graph.tail : source;
   let tails = n;
   if (ported) {
@@ -65,7 +65,10 @@ export function buildArcs(graph: FlatGraph | PortedGraph, kind: Uint8Array): Arc
   }
   start[tails] = arcs;
   return {
-    tails, tailBox, tailAt, start,
+    tails,
+    tailBox,
+    tailAt,
+    start,
     target: arcTarget.subarray(0, arcs),
     headAt: headAt && headAt.subarray(0, arcs),
     weight: arcWeight.subarray(0, arcs),
@@ -104,12 +107,17 @@ export function splitFans(arcs: Arcs, rank: Int32Array, longest: number): Arcs |
   if (!more) return null;
   const out: Arcs = {
     tails: tails + more,
-    tailBox: new Int32Array(tails + more), tailAt: tailAt && new Float32Array(tails + more),
-    start: new Int32Array(tails + more + 1), target: new Int32Array(m),
-    headAt: headAt && new Float32Array(m), weight: new Float32Array(m),
-    ofEdge: arcs.ofEdge.slice(), tailOfEdge: arcs.tailOfEdge.slice(),
+    tailBox: new Int32Array(tails + more),
+    tailAt: tailAt && new Float32Array(tails + more),
+    start: new Int32Array(tails + more + 1),
+    target: new Int32Array(m),
+    headAt: headAt && new Float32Array(m),
+    weight: new Float32Array(m),
+    ofEdge: arcs.ofEdge.slice(),
+    tailOfEdge: arcs.tailOfEdge.slice(),
   };
-  const moved = new Int32Array(m), movedTail = new Int32Array(m);
+  const moved = new Int32Array(m),
+    movedTail = new Int32Array(m);
   let k = 0;
   const put = (a: number, tail: number) => {
     moved[a] = k;

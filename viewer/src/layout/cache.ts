@@ -1,4 +1,4 @@
-import type { FlatLayout, Options, PortedGraph } from "./types.ts";
+import type { FlatLayout, Options, PortedGraph } from './types.ts';
 
 interface Entry {
   graph: PortedGraph;
@@ -15,7 +15,7 @@ export class LayoutCache {
   hits = 0;
   misses = 0;
   private readonly entries = new Map<number, Entry[]>();
-  private options = "";
+  private options = '';
   private round = 0;
   private held = 0;
   /** `room`: how many boxes and edges to keep, in all. */
@@ -67,7 +67,8 @@ function columns(g: PortedGraph): Column[] {
   return [g.width, g.height, g.source, g.target, g.tail, g.tailAt, g.headAt, g.weight, g.order];
 }
 
-const bits = new Int32Array(1), real = new Float32Array(bits.buffer);
+const bits = new Int32Array(1),
+  real = new Float32Array(bits.buffer);
 
 export function hashGraph(g: PortedGraph): number {
   let h = Math.imul(g.n + 31 * g.inPorts + 961 * g.outPorts, 0x9e3779b1);
@@ -89,9 +90,11 @@ export function hashGraph(g: PortedGraph): number {
 
 export function sameGraph(a: PortedGraph, b: PortedGraph): boolean {
   if (a.n !== b.n || a.inPorts !== b.inPorts || a.outPorts !== b.outPorts) return false;
-  const left = columns(a), right = columns(b);
+  const left = columns(a),
+    right = columns(b);
   for (let c = 0; c < left.length; c++) {
-    const p = left[c], q = right[c];
+    const p = left[c],
+      q = right[c];
     if (p === q) continue;
     if (!p || !q || p.length !== q.length) return false;
     for (let i = 0; i < p.length; i++) if (p[i] !== q[i]) return false;

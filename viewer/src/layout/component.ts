@@ -1,17 +1,18 @@
-import { buildArcs, splitFans, type Arcs } from "./arcs.ts";
-import { balance } from "./balance.ts";
-import { gapsFor, placeItems } from "./coordinates.ts";
-import { breakCycles, SELF } from "./cycles.ts";
-import { buildLayers, spanLimit } from "./layers.ts";
-import { orderLayers } from "./order.ts";
-import { assignRanks } from "./rank.ts";
-import { LOOP_ROOM, route } from "./route.ts";
-import type { FlatGraph, FlatLayout, Options, PortedGraph } from "./types.ts";
+import { buildArcs, splitFans, type Arcs } from './arcs.ts';
+import { balance } from './balance.ts';
+import { gapsFor, placeItems } from './coordinates.ts';
+import { breakCycles, SELF } from './cycles.ts';
+import { buildLayers, spanLimit } from './layers.ts';
+import { orderLayers } from './order.ts';
+import { assignRanks } from './rank.ts';
+import { LOOP_ROOM, route } from './route.ts';
+import type { FlatGraph, FlatLayout, Options, PortedGraph } from './types.ts';
 
 /** Graphs up to this size get the better and slower steps. */
 const SMALL = 6000;
 /** What those may cost, in links looked at: so many for each box and edge, but not more than a tenth of a second. */
-const EFFORT = 800, MOST_EFFORT = 2_500_000;
+const EFFORT = 800,
+  MOST_EFFORT = 2_500_000;
 /** Lines of a fan up to this many layers long may run apart. */
 const FAN = 24;
 
@@ -19,9 +20,10 @@ const FAN = 24;
 export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options): FlatLayout {
   const { n, source, target } = graph;
   const m = source.length;
-  const inPorts = "tail" in graph ? graph.inPorts : 0, outPorts = "tail" in graph ? graph.outPorts : 0;
+  const inPorts = 'tail' in graph ? graph.inPorts : 0,
+    outPorts = 'tail' in graph ? graph.outPorts : 0;
   const solid = n - inPorts - outPorts;
-  const good = options.quality !== "fast" && n <= SMALL;
+  const good = options.quality !== 'fast' && n <= SMALL;
 
   const kind = breakCycles(n, source, target, graph.order);
   const shared = buildArcs(graph, kind);
@@ -35,7 +37,11 @@ export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options): 
     const half = new Float64Array(layered.count);
     for (let v = 0; v < n; v++) half[v] = graph.width[v] / 2;
     for (let e = 0; e < m; e++) if (kind[e] === SELF) half[source[e]] = graph.width[source[e]] / 2 + LOOP_ROOM;
-    const { order, crossings } = orderLayers(layered, { left: good ? Math.min(MOST_EFFORT, EFFORT * (n + m)) : 0 }, portShare(arcs, half, solid));
+    const { order, crossings } = orderLayers(
+      layered,
+      { left: good ? Math.min(MOST_EFFORT, EFFORT * (n + m)) : 0 },
+      portShare(arcs, half, solid),
+    );
     return { arcs, layered, half, order, crossings };
   };
   let best = arrange(shared);

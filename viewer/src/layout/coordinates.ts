@@ -1,6 +1,6 @@
-import type { Order } from "./crossings.ts";
-import type { Layered } from "./layers.ts";
-import { straighten } from "./straighten.ts";
+import type { Order } from './crossings.ts';
+import type { Layered } from './layers.ts';
+import { straighten } from './straighten.ts';
 
 /** Space between neighbours on a layer; lines may run closer to each other than boxes. */
 export interface Gaps {
@@ -18,7 +18,8 @@ export function separation(a: number, b: number, half: Float64Array, gaps: Gaps,
   return half[a] + half[b] + (a < boxes ? (b < boxes ? gaps.box : gaps.side) : b < boxes ? gaps.side : gaps.line);
 }
 
-const LEAF = 0.02, WINDOW = 32;
+const LEAF = 0.02,
+  WINDOW = 32;
 
 /**
  * The x of every item's centre. Each layer in turn is placed as near as its order and gaps allow to
@@ -26,19 +27,31 @@ const LEAF = 0.02, WINDOW = 32;
  * violators. Items from `boxes` on (bends, ports) are lines. Links of lines pull harder than links of boxes, so that long lines are straight.
  */
 export function placeItems(
-  layered: Layered, order: Order, half: Float64Array, gaps: Gaps, rounds: number, passes: number, boxes = layered.boxes, folded = false,
+  layered: Layered,
+  order: Order,
+  half: Float64Array,
+  gaps: Gaps,
+  rounds: number,
+  passes: number,
+  boxes = layered.boxes,
+  folded = false,
 ): Float64Array {
   const { count, layers, upper, lower, upperAt, lowerAt, weight, downStart, upStart, upLink } = layered;
   const { start, at } = order;
   const x = new Float64Array(count);
   let widest = 0;
   for (let r = 0; r < layers; r++) widest = Math.max(widest, start[r + 1] - start[r]);
-  const offset = new Float64Array(widest), want = new Float64Array(widest), force = new Float64Array(widest);
-  const blockSum = new Float64Array(widest), blockForce = new Float64Array(widest), blockEnd = new Int32Array(widest);
+  const offset = new Float64Array(widest),
+    want = new Float64Array(widest),
+    force = new Float64Array(widest);
+  const blockSum = new Float64Array(widest),
+    blockForce = new Float64Array(widest),
+    blockEnd = new Int32Array(widest);
 
   // strength of a link: how straight it should be. What only feeds or only ends something (a tree of
   // boxes with one way on) stands beside the flow and must not push it aside.
-  const feeds = new Uint8Array(count), ends = new Uint8Array(count);
+  const feeds = new Uint8Array(count),
+    ends = new Uint8Array(count);
   for (let i = 0; i < count; i++) {
     const v = at[i];
     let yes = downStart[v + 1] - downStart[v] === 1 ? 1 : 0;
@@ -53,13 +66,15 @@ export function placeItems(
   }
   const strength = new Float32Array(layered.links);
   for (let l = 0; l < layered.links; l++) {
-    const u = upper[l], v = lower[l];
+    const u = upper[l],
+      v = lower[l];
     const lines = (u >= boxes ? 1 : 0) + (v >= boxes ? 1 : 0);
     strength[l] = feeds[u] || ends[v] ? LEAF : (lines === 2 ? 8 : lines === 1 ? 2 : 1) * Math.min(weight[l], 4);
   }
   // first, every layer packed around the middle
   for (let r = 0; r < layers; r++) {
-    const from = start[r], to = start[r + 1];
+    const from = start[r],
+      to = start[r + 1];
     if (from === to) continue;
     let w = 0;
     x[at[from]] = 0;
@@ -72,7 +87,8 @@ export function placeItems(
 
   // Aligning layer by layer, small lopsidedness adds up and a deep drawing drifts away sideways. So
   // now and then, on the layer with fewest items, all lines step back to the middle together.
-  const calm = new Uint8Array(layers), stepped = new Uint8Array(layers);
+  const calm = new Uint8Array(layers),
+    stepped = new Uint8Array(layers);
   let broadest = 0;
   for (let r = 0; r < layers; r += WINDOW) {
     let best = r;
@@ -86,16 +102,19 @@ export function placeItems(
   const tolerance = folded ? Infinity : Math.max(300, 0.25 * broadest); // every column is moved into place anyway
 
   const place = (r: number, useUp: boolean, useDown: boolean) => {
-    const from = start[r], size = start[r + 1] - from;
+    const from = start[r],
+      size = start[r + 1] - from;
     let shift = 0;
     for (let i = 0; i < size; i++) {
       const v = at[from + i];
       if (i) shift += separation(at[from + i - 1], v, half, gaps, boxes);
       offset[i] = shift;
-      let sum = 0, f = 0;
+      let sum = 0,
+        f = 0;
       if (useUp) {
         for (let k = upStart[v]; k < upStart[v + 1]; k++) {
-          const l = upLink[k], s = strength[l];
+          const l = upLink[k],
+            s = strength[l];
           sum += s * (upperAt ? x[upper[l]] + upperAt[l] - lowerAt![l] : x[upper[l]]);
           f += s;
         }
@@ -110,7 +129,8 @@ export function placeItems(
       }
       if (!useUp && f === 0) {
         for (let k = upStart[v]; k < upStart[v + 1]; k++) {
-          const l = upLink[k], s = strength[l] * 0.001;
+          const l = upLink[k],
+            s = strength[l] * 0.001;
           sum += s * (upperAt ? x[upper[l]] + upperAt[l] - lowerAt![l] : x[upper[l]]);
           f += s;
         }
@@ -123,7 +143,8 @@ export function placeItems(
       force[i] = f;
     }
     if (calm[r]) {
-      let sum = 0, all = 0;
+      let sum = 0,
+        all = 0;
       for (let i = 0; i < size; i++) {
         sum += force[i] * (want[i] + offset[i]);
         all += force[i];
@@ -135,7 +156,8 @@ export function placeItems(
     // pool adjacent violators
     let blocks = 0;
     for (let i = 0; i < size; i++) {
-      let s = want[i] * force[i], f = force[i];
+      let s = want[i] * force[i],
+        f = force[i];
       while (blocks && blockSum[blocks - 1] * f >= s * blockForce[blocks - 1]) {
         blocks--;
         s += blockSum[blocks];
@@ -158,7 +180,8 @@ export function placeItems(
   }
   if (passes) {
     // a parameter goes where its box is, and its box minds how long the line becomes, but not the other way round
-    const up = strength.slice(), down = strength.slice();
+    const up = strength.slice(),
+      down = strength.slice();
     for (let l = 0; l < layered.links; l++) {
       if (feeds[upper[l]]) [up[l], down[l]] = [1, 0.3];
       else if (ends[lower[l]]) [up[l], down[l]] = [0.3, 1];

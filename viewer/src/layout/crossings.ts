@@ -1,4 +1,4 @@
-import type { Layered } from "./layers.ts";
+import type { Layered } from './layers.ts';
 
 /** An order of the items of every layer: those of layer r are at[start[r]] … at[start[r+1] - 1]. */
 export interface Order {
@@ -18,7 +18,8 @@ let low = new Int32Array(64);
 /** Crossings of the links between layers r and r+1, the upper one ordered by `at`, the lower by `pos`. */
 export function gapCrossings(layered: Layered, start: Int32Array, r: number, at: Int32Array, pos: Int32Array): number {
   const { downStart, lower } = layered;
-  const from = start[r], to = start[r + 1];
+  const from = start[r],
+    to = start[r + 1];
   let links = 0;
   for (let i = from; i < to; i++) links += downStart[at[i] + 1] - downStart[at[i]];
   if (links < 2) return 0;
@@ -27,7 +28,8 @@ export function gapCrossings(layered: Layered, start: Int32Array, r: number, at:
     if (low.length < links) low = new Int32Array(2 * links);
     let k = 0;
     for (let i = from; i < to; i++) {
-      const u = at[i], before = k;
+      const u = at[i],
+        before = k;
       for (let l = downStart[u]; l < downStart[u + 1]; l++) {
         const p = pos[lower[l]];
         for (let j = 0; j < before; j++) if (low[j] > p) crossings++;
@@ -41,7 +43,8 @@ export function gapCrossings(layered: Layered, start: Int32Array, r: number, at:
   let total = 0;
   for (let i = from; i < to; i++) {
     const u = at[i];
-    const first = downStart[u], last = downStart[u + 1];
+    const first = downStart[u],
+      last = downStart[u + 1];
     for (let l = first; l < last; l++) {
       let sum = 0;
       for (let p = pos[lower[l]] + 1; p > 0; p &= p - 1) sum += tree[p];

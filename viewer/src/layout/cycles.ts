@@ -1,4 +1,4 @@
-import { listsBy } from "./adjacency.ts";
+import { listsBy } from './adjacency.ts';
 
 export const FORWARD = 0;
 export const BACK = 1;
@@ -13,14 +13,16 @@ export function breakCycles(n: number, source: Int32Array, target: Int32Array, o
   const kind = new Uint8Array(m);
   let against = false;
   for (let e = 0; e < m; e++) {
-    const s = source[e], t = target[e];
+    const s = source[e],
+      t = target[e];
     if (s === t) kind[e] = SELF;
     else if (order ? order[s] > order[t] || (order[s] === order[t] && s > t) : s > t) against = true;
   }
   if (!against) return kind; // the order itself proves that there is no cycle
   const part = stronglyConnected(n, source, target);
   for (let e = 0; e < m; e++) {
-    const s = source[e], t = target[e];
+    const s = source[e],
+      t = target[e];
     if (s === t || part[s] !== part[t]) continue;
     if (order ? order[s] > order[t] || (order[s] === order[t] && s > t) : s > t) kind[e] = BACK;
   }
@@ -34,8 +36,12 @@ export function stronglyConnected(n: number, source: Int32Array, target: Int32Ar
   const seen = new Int32Array(n); // 0: not seen, else discovery number
   const low = new Int32Array(n);
   const next = new Int32Array(n);
-  const open = new Int32Array(n), path = new Int32Array(n);
-  let openTop = 0, pathTop = 0, clock = 0, parts = 0;
+  const open = new Int32Array(n),
+    path = new Int32Array(n);
+  let openTop = 0,
+    pathTop = 0,
+    clock = 0,
+    parts = 0;
   for (let root = 0; root < n; root++) {
     if (seen[root]) continue;
     path[pathTop++] = root;

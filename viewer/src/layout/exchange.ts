@@ -1,5 +1,5 @@
-import type { Order } from "./crossings.ts";
-import type { Layered } from "./layers.ts";
+import type { Order } from './crossings.ts';
+import type { Layered } from './layers.ts';
 
 /** Crossings that swapping neighbours a (left) and b would add, in the gap above and in the one below. */
 function swapAbove(layered: Layered, pos: Int32Array, a: number, b: number): number {
@@ -40,17 +40,22 @@ export function settle(layered: Layered, order: Order, down: boolean): number {
   const { start, at, pos } = order;
   for (let k = 0; k < layers; k++) {
     const r = down ? k : layers - 1 - k;
-    const from = start[r], to = start[r + 1];
+    const from = start[r],
+      to = start[r + 1];
     if (to - from < 2) continue;
     for (let again = 0; again < 4; again++) {
       let moved = false;
       work += (to - from) * (to - from);
       for (let i = from; i < to; i++) {
         const v = at[i];
-        let bestAt = i, best = 0, bestTie = 0;
-        let delta = 0, tie = 0;
+        let bestAt = i,
+          best = 0,
+          bestTie = 0;
+        let delta = 0,
+          tie = 0;
         for (let j = i - 1; j >= from; j--) {
-          const above = swapAbove(layered, pos, at[j], v), below = swapBelow(layered, pos, at[j], v);
+          const above = swapAbove(layered, pos, at[j], v),
+            below = swapBelow(layered, pos, at[j], v);
           delta += above + below;
           tie += down ? above : below;
           if (delta < best || (delta === best && tie < bestTie)) {
@@ -62,7 +67,8 @@ export function settle(layered: Layered, order: Order, down: boolean): number {
         delta = 0;
         tie = 0;
         for (let j = i + 1; j < to; j++) {
-          const above = swapAbove(layered, pos, v, at[j]), below = swapBelow(layered, pos, v, at[j]);
+          const above = swapAbove(layered, pos, v, at[j]),
+            below = swapBelow(layered, pos, v, at[j]);
           delta += above + below;
           tie += down ? above : below;
           if (delta < best || (delta === best && tie < bestTie)) {

@@ -1,11 +1,11 @@
-import { listsBy } from "./adjacency.ts";
-import { layoutLayers } from "./component.ts";
-import { connectedParts, packRows, rowWidth } from "./pack.ts";
-import type { FlatGraph, FlatLayout, Options, PortedGraph } from "./types.ts";
+import { listsBy } from './adjacency.ts';
+import { layoutLayers } from './component.ts';
+import { connectedParts, packRows, rowWidth } from './pack.ts';
+import type { FlatGraph, FlatLayout, Options, PortedGraph } from './types.ts';
 
 /** Lays out one level: connected parts in layers, packed beside each other; single boxes in a grid apart. */
 export function layoutFlat(graph: FlatGraph, options: Options): FlatLayout {
-  if (options.direction === "down") return layoutDown(graph, options);
+  if (options.direction === 'down') return layoutDown(graph, options);
   const turned = { ...graph, width: graph.height, height: graph.width };
   return turn(layoutDown(turned, options));
 }
@@ -26,11 +26,12 @@ export function layoutDown(graph: FlatGraph | PortedGraph, options: Options): Fl
   const { part, parts } = connectedParts(n, source, target);
   let single = 0;
   for (let v = 0; v < n; v++) if (part[v] < 0) single++;
-  const ported = "tail" in graph;
+  const ported = 'tail' in graph;
   const bordered = ported && graph.inPorts + graph.outPorts > 0; // the border holds all parts together
   if (!single && (parts === 1 || bordered)) return layoutLayers(graph, options);
 
-  const x = new Float32Array(n), y = new Float32Array(n);
+  const x = new Float32Array(n),
+    y = new Float32Array(n);
   const pieces: { layout: FlatLayout; boxes: Int32Array; edges: Int32Array }[] = [];
   if (bordered) for (let v = 0; v < n; v++) if (part[v] > 0) part[v] = 0;
   const kinds = bordered ? Math.min(1, parts) : parts;
@@ -45,30 +46,42 @@ export function layoutDown(graph: FlatGraph | PortedGraph, options: Options): Fl
     for (let i = 0; i < boxes.length; i++) local[boxes[i]] = i;
     const sub: FlatGraph = {
       n: boxes.length,
-      width: pick(width, boxes), height: pick(height, boxes),
-      source: edges.map((e) => local[source[e]]), target: edges.map((e) => local[target[e]]),
+      width: pick(width, boxes),
+      height: pick(height, boxes),
+      source: edges.map((e) => local[source[e]]),
+      target: edges.map((e) => local[target[e]]),
       weight: graph.weight && pick(graph.weight, edges),
       order: graph.order && boxes.map((v) => graph.order![v]),
     };
     const whole = ported
-      ? { ...sub, inPorts: graph.inPorts, outPorts: graph.outPorts, tail: edges.map((e) => graph.tail[e]), tailAt: pick(graph.tailAt, edges), headAt: pick(graph.headAt, edges) }
+      ? {
+          ...sub,
+          inPorts: graph.inPorts,
+          outPorts: graph.outPorts,
+          tail: edges.map((e) => graph.tail[e]),
+          tailAt: pick(graph.tailAt, edges),
+          headAt: pick(graph.headAt, edges),
+        }
       : sub;
     pieces.push({ layout: layoutLayers(whole, options), boxes, edges });
   }
 
   // parts in rows, then the single boxes: beside what is tall, below what is wide
-  const partWidth = pieces.map((p) => p.layout.width), partHeight = pieces.map((p) => p.layout.height);
+  const partWidth = pieces.map((p) => p.layout.width),
+    partHeight = pieces.map((p) => p.layout.height);
   const packed = packRows(partWidth, partHeight, rowWidth(partWidth, partHeight, 2 * gapX, 2 * gapY, 1.6), 2 * gapX, 2 * gapY);
-  let totalWidth = packed.width, totalHeight = packed.height;
+  let totalWidth = packed.width,
+    totalHeight = packed.height;
   if (single) {
     const list = new Int32Array(single);
     for (let v = 0, k = 0; v < n; v++) if (part[v] < 0) list[k++] = v;
-    const w = pick(width, list), h = pick(height, list);
+    const w = pick(width, list),
+      h = pick(height, list);
     const beside = bordered || packed.height > 1.5 * packed.width;
     let limit = rowWidth(w, h, gapX, gapY, 1.6);
     if (packed.width) {
       if (!beside) limit = Math.max(limit, packed.width);
-      else limit = Math.max(rowWidth(w, h, gapX, gapY, 0.1), Math.min(limit, (limit * limit) / (1.6 * packed.height) * 1.3));
+      else limit = Math.max(rowWidth(w, h, gapX, gapY, 0.1), Math.min(limit, ((limit * limit) / (1.6 * packed.height)) * 1.3));
     }
     const grid = packRows(w, h, limit, gapX, gapY);
     const dx = beside && packed.width ? packed.width + 2 * gapX : 0;
@@ -93,7 +106,8 @@ export function layoutDown(graph: FlatGraph | PortedGraph, options: Options): Fl
   for (let e = 0; e < m; e++) pointStart[e + 1] += pointStart[e];
   const points = new Float32Array(2 * pointStart[m]);
   pieces.forEach(({ layout, boxes, edges }, p) => {
-    const dx = packed.x[p], dy = packed.y[p];
+    const dx = packed.x[p],
+      dy = packed.y[p];
     for (let i = 0; i < boxes.length; i++) {
       x[boxes[i]] = layout.x[i] + dx;
       y[boxes[i]] = layout.y[i] + dy;

@@ -2,10 +2,13 @@
 export function cutColumns(height: Float64Array, gap: Float64Array, crossing: Int32Array, maxHeight: number): Int32Array {
   const layers = height.length;
   const column = new Int32Array(layers);
-  let c = 0, from = 0;
+  let c = 0,
+    from = 0;
   while (from < layers) {
     // how far this column may reach, and the calmest cut in its last part
-    let sum = 0, r = from, best = -1;
+    let sum = 0,
+      r = from,
+      best = -1;
     for (; r < layers; r++) {
       const next = sum + (r > from ? gap[r - 1] : 0) + height[r];
       if (r > from && next > maxHeight) break;

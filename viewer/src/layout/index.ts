@@ -1,4 +1,4 @@
-export { layoutFlat } from "./flat.ts";
-export { layoutNested, LayoutCache } from "./nested.ts";
-export * from "./metrics.ts";
-export * from "./types.ts";
+export { layoutFlat } from './flat.ts';
+export { layoutNested, LayoutCache } from './nested.ts';
+export * from './metrics.ts';
+export * from './types.ts';

@@ -1,7 +1,7 @@
-import type { Arcs } from "./arcs.ts";
-import { BACK } from "./cycles.ts";
-import type { Layered } from "./layers.ts";
-import type { Order } from "./crossings.ts";
+import type { Arcs } from './arcs.ts';
+import { BACK } from './cycles.ts';
+import type { Layered } from './layers.ts';
+import type { Order } from './crossings.ts';
 
 /**
  * Lines that run beside the boxes: very long arcs going down, and back edges going up. All that leave
@@ -22,7 +22,13 @@ export interface Lanes {
 }
 
 export function collectLanes(
-  layered: Layered, order: Order, arcs: Arcs, kind: Uint8Array, source: Int32Array, target: Int32Array, tailOf: Int32Array,
+  layered: Layered,
+  order: Order,
+  arcs: Arcs,
+  kind: Uint8Array,
+  source: Int32Array,
+  target: Int32Array,
+  tailOf: Int32Array,
 ): Lanes {
   const m = kind.length;
   const ofEdge = new Int32Array(m).fill(-1);
@@ -34,14 +40,21 @@ export function collectLanes(
   }
   const { layer } = layered;
   const { start, pos } = order;
-  const down = new Int32Array(arcs.tails).fill(-1), up = new Int32Array(arcs.tails).fill(-1);
-  const tail: number[] = [], back: number[] = [], origin: number[] = [], first: number[] = [], last: number[] = [], lean: number[] = [];
+  const down = new Int32Array(arcs.tails).fill(-1),
+    up = new Int32Array(arcs.tails).fill(-1);
+  const tail: number[] = [],
+    back: number[] = [],
+    origin: number[] = [],
+    first: number[] = [],
+    last: number[] = [],
+    lean: number[] = [];
   // how many more items stand to the right of an end than to the left of it
   const bias = (v: number) => start[layer[v] + 1] - start[layer[v]] - 1 - 2 * pos[v];
   for (let e = 0; e < m; e++) {
     const goesBack = kind[e] === BACK;
     if (!goesBack && (arcs.ofEdge[e] < 0 || !layered.lane[arcs.ofEdge[e]])) continue;
-    const of = goesBack ? up : down, t = tailOf[e];
+    const of = goesBack ? up : down,
+      t = tailOf[e];
     let k = of[t];
     if (k < 0) {
       k = of[t] = tail.length;
@@ -118,7 +131,13 @@ export interface LanePlaces {
  * they are drawn closer, so that the bundle is never wider than `widest`.
  */
 export function placeLanes(
-  lanes: Lanes, column: Int32Array, left: Float64Array, right: Float64Array, clear: number, pitch: number, widest: number,
+  lanes: Lanes,
+  column: Int32Array,
+  left: Float64Array,
+  right: Float64Array,
+  clear: number,
+  pitch: number,
+  widest: number,
 ): LanePlaces {
   const { count, first, last, side } = lanes;
   const start = new Int32Array(count + 1);
@@ -128,9 +147,7 @@ export function placeLanes(
   const columnFirst: number[] = [];
   for (let r = 0; r < column.length; r++) if (r === 0 || column[r] !== column[r - 1]) columnFirst.push(r);
   columnFirst.push(column.length);
-  const byLength = Int32Array.from({ length: count }, (_, k) => k).sort(
-    (a, b) => last[a] - first[a] - (last[b] - first[b]) || a - b,
-  );
+  const byLength = Int32Array.from({ length: count }, (_, k) => k).sort((a, b) => last[a] - first[a] - (last[b] - first[b]) || a - b);
   const depth = [new Contour(new Float64Array(left.length)), new Contour(new Float64Array(left.length))];
   let deepest = 0;
   for (const k of byLength) {
@@ -140,14 +157,12 @@ export function placeLanes(
     if (d > deepest) deepest = d;
   }
   const step = Math.min(pitch, widest / deepest);
-  const outer = [
-    new Contour(left.map((v) => clear - step - v)),
-    new Contour(right.map((v) => v + clear - step)),
-  ];
+  const outer = [new Contour(left.map((v) => clear - step - v)), new Contour(right.map((v) => v + clear - step))];
   for (const k of byLength) {
     const of = outer[side[k] < 0 ? 0 : 1];
     for (let c = column[first[k]]; c <= column[last[k]]; c++) {
-      const from = Math.max(first[k], columnFirst[c]), to = Math.min(last[k], columnFirst[c + 1] - 1);
+      const from = Math.max(first[k], columnFirst[c]),
+        to = Math.min(last[k], columnFirst[c + 1] - 1);
       const value = of.max(from, to) + step;
       of.raise(from, to, value);
       x[start[k] + c - column[first[k]]] = side[k] < 0 ? -value : value;

@@ -1,5 +1,5 @@
-import type { Arcs } from "./arcs.ts";
-import type { Ranks } from "./rank.ts";
+import type { Arcs } from './arcs.ts';
+import type { Ranks } from './rank.ts';
 
 /**
  * The boxes on their layers, with a chain of bends for every line that passes layers. All arcs of a
@@ -30,7 +30,8 @@ export interface Layered {
 /** How many bends and line points are worth their time: plenty for small graphs, few for large ones. */
 export function spanLimit(arcs: Arcs, rank: Int32Array, layers: number, bendBudget: number, pointBudget: number): number {
   const { tails, tailBox, start, target } = arcs;
-  const bends = new Float64Array(layers + 1), points = new Float64Array(layers + 1);
+  const bends = new Float64Array(layers + 1),
+    points = new Float64Array(layers + 1);
   let spans = new Int32Array(16);
   for (let t = 0; t < tails; t++) {
     const k = start[t + 1] - start[t];
@@ -52,7 +53,9 @@ export function spanLimit(arcs: Arcs, rank: Int32Array, layers: number, bendBudg
       last = sorted[i];
     }
   }
-  let limit = 1, b = 0, p = 0;
+  let limit = 1,
+    b = 0,
+    p = 0;
   for (let d = 1; d <= layers; d++) {
     b += bends[d];
     p += points[d];
@@ -66,8 +69,10 @@ export function buildLayers(n: number, arcs: Arcs, { rank, layers }: Ranks, limi
   const { tails, tailBox, tailAt, start, target, headAt, weight } = arcs;
   const m = target.length;
   const lane = new Uint8Array(m);
-  const chain = new Int32Array(tails), chainLength = new Int32Array(tails);
-  let count = n, links = 0;
+  const chain = new Int32Array(tails),
+    chainLength = new Int32Array(tails);
+  let count = n,
+    links = 0;
   for (let t = 0; t < tails; t++) {
     const r = rank[tailBox[t]];
     let longest = 0;
@@ -88,16 +93,21 @@ export function buildLayers(n: number, arcs: Arcs, { rank, layers }: Ranks, limi
   }
   const layer = new Int32Array(count);
   layer.set(rank.subarray(0, n));
-  const upper = new Int32Array(links), lower = new Int32Array(links);
+  const upper = new Int32Array(links),
+    lower = new Int32Array(links);
   const upperAt = tailAt ? new Float32Array(links) : null;
   const lowerAt = headAt ? new Float32Array(links) : null;
   const linkWeight = new Float32Array(links);
 
   // links sorted by upper item: count, then place
-  const downStart = new Int32Array(count + 1), upStart = new Int32Array(count + 1);
+  const downStart = new Int32Array(count + 1),
+    upStart = new Int32Array(count + 1);
   const each = (place: (u: number, v: number, w: number, ua: number, va: number) => void) => {
     for (let t = 0; t < tails; t++) {
-      const s = tailBox[t], r = rank[s], base = chain[t], length = chainLength[t];
+      const s = tailBox[t],
+        r = rank[s],
+        base = chain[t],
+        length = chainLength[t];
       const at = tailAt ? tailAt[t] : 0;
       let carried = 0;
       for (let a = start[t]; a < start[t + 1]; a++) {
@@ -138,7 +148,21 @@ export function buildLayers(n: number, arcs: Arcs, { rank, layers }: Ranks, limi
   const upLink = new Int32Array(links);
   for (let l = 0; l < links; l++) upLink[fill[lower[l]]++] = l;
   return {
-    boxes: n, count, layers, layer, chain, chainLength, lane,
-    links, upper, lower, upperAt, lowerAt, weight: linkWeight, downStart, upStart, upLink,
+    boxes: n,
+    count,
+    layers,
+    layer,
+    chain,
+    chainLength,
+    lane,
+    links,
+    upper,
+    lower,
+    upperAt,
+    lowerAt,
+    weight: linkWeight,
+    downStart,
+    upStart,
+    upLink,
   };
 }

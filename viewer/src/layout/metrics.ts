@@ -22,10 +22,16 @@ export function segments(lines: Lines): Float64Array {
   let k = 0;
   for (let e = 0; e < edges; e++) {
     for (let i = pointStart[e]; i + 1 < pointStart[e + 1]; i++) {
-      let x1 = points[2 * i], y1 = points[2 * i + 1], x2 = points[2 * i + 2], y2 = points[2 * i + 3];
+      let x1 = points[2 * i],
+        y1 = points[2 * i + 1],
+        x2 = points[2 * i + 2],
+        y2 = points[2 * i + 3];
       if (x1 === x2 && y1 === y2) continue;
       if (y1 > y2 || (y1 === y2 && x1 > x2)) [x1, y1, x2, y2] = [x2, y2, x1, y1];
-      all[k++] = x1; all[k++] = y1; all[k++] = x2; all[k++] = y2;
+      all[k++] = x1;
+      all[k++] = y1;
+      all[k++] = x2;
+      all[k++] = y2;
     }
   }
   const pieces = k / 4;
@@ -46,7 +52,8 @@ export function segments(lines: Lines): Float64Array {
 /** Upright and level pieces that overlap each other on the same straight line become one. */
 function mergeUpright(list: Float64Array): Float64Array {
   const keep: number[] = [];
-  const upright = new Map<number, number[]>(), level = new Map<number, number[]>();
+  const upright = new Map<number, number[]>(),
+    level = new Map<number, number[]>();
   for (let i = 0; i < list.length; i += 4) {
     const [x1, y1, x2, y2] = [list[i], list[i + 1], list[i + 2], list[i + 3]];
     const [map, key, from, to] = x1 === x2 ? [upright, x1, y1, y2] : y1 === y2 ? [level, y1, x1, x2] : [null, 0, 0, 0];
@@ -58,15 +65,20 @@ function mergeUpright(list: Float64Array): Float64Array {
     if (!spans) map.set(key, (spans = []));
     spans.push(from, to);
   }
-  for (const [map, flat] of [[upright, false], [level, true]] as const) {
+  for (const [map, flat] of [
+    [upright, false],
+    [level, true],
+  ] as const) {
     for (const [key, spans] of map) {
       const order = Array.from({ length: spans.length / 2 }, (_, i) => i).sort((a, b) => spans[2 * a] - spans[2 * b]);
-      let from = NaN, to = NaN;
+      let from = NaN,
+        to = NaN;
       const flush = () => {
         if (from === from) flat ? keep.push(from, key, to, key) : keep.push(key, from, key, to);
       };
       for (const i of order) {
-        if (spans[2 * i] < to) to = Math.max(to, spans[2 * i + 1]); // pieces that only touch stay apart
+        if (spans[2 * i] < to)
+          to = Math.max(to, spans[2 * i + 1]); // pieces that only touch stay apart
         else {
           flush();
           from = spans[2 * i];
@@ -91,7 +103,9 @@ const EPS = 1e-3;
 /** Visits every pair of pieces whose bounding boxes meet, by bands of y. */
 function bands(pieces: Float64Array): { size: number; first: number; lists: Int32Array[] } {
   const n = pieces.length / 4;
-  let top = Infinity, bottom = -Infinity, tall = 0;
+  let top = Infinity,
+    bottom = -Infinity,
+    tall = 0;
   for (let i = 0; i < n; i++) {
     top = Math.min(top, pieces[4 * i + 1]);
     bottom = Math.max(bottom, pieces[4 * i + 3]);
@@ -101,7 +115,8 @@ function bands(pieces: Float64Array): { size: number; first: number; lists: Int3
   const count = n ? Math.floor((bottom - top) / size) + 1 : 0;
   const lists: number[][] = Array.from({ length: count }, () => []);
   for (let i = 0; i < n; i++) {
-    const a = Math.floor((pieces[4 * i + 1] - top) / size), b = Math.floor((pieces[4 * i + 3] - top) / size);
+    const a = Math.floor((pieces[4 * i + 1] - top) / size),
+      b = Math.floor((pieces[4 * i + 3] - top) / size);
     for (let k = a; k <= b; k++) lists[k].push(i);
   }
   return { size, first: top, lists: lists.map((l) => Int32Array.from(l)) };
@@ -113,25 +128,37 @@ export function crossings(pieces: Float64Array): number {
   let found = 0;
   for (let k = 0; k < lists.length; k++) {
     const list = lists[k];
-    const from = first + k * size, to = from + size;
+    const from = first + k * size,
+      to = from + size;
     // by left end, so that the inner loop can stop
     const left = (i: number) => Math.min(pieces[4 * i], pieces[4 * i + 2]);
     const right = (i: number) => Math.max(pieces[4 * i], pieces[4 * i + 2]);
     list.sort((a, b) => left(a) - left(b));
     for (let i = 0; i < list.length; i++) {
-      const p = list[i], reach = right(p);
-      const ax = pieces[4 * p], ay = pieces[4 * p + 1], bx = pieces[4 * p + 2], by = pieces[4 * p + 3];
+      const p = list[i],
+        reach = right(p);
+      const ax = pieces[4 * p],
+        ay = pieces[4 * p + 1],
+        bx = pieces[4 * p + 2],
+        by = pieces[4 * p + 3];
       for (let j = i + 1; j < list.length; j++) {
         const q = list[j];
         if (left(q) > reach) break;
-        const cx = pieces[4 * q], cy = pieces[4 * q + 1], dx = pieces[4 * q + 2], dy = pieces[4 * q + 3];
+        const cx = pieces[4 * q],
+          cy = pieces[4 * q + 1],
+          dx = pieces[4 * q + 2],
+          dy = pieces[4 * q + 3];
         if (cy > by || dy < ay) continue;
-        const dirX = bx - ax, dirY = by - ay, otherX = dx - cx, otherY = dy - cy;
+        const dirX = bx - ax,
+          dirY = by - ay,
+          otherX = dx - cx,
+          otherY = dy - cy;
         const cross = dirX * otherY - dirY * otherX;
         if (Math.abs(cross) < 1e-9) continue;
         const s = ((cx - ax) * otherY - (cy - ay) * otherX) / cross;
         const t = ((cx - ax) * dirY - (cy - ay) * dirX) / cross;
-        const es = EPS / Math.hypot(dirX, dirY), et = EPS / Math.hypot(otherX, otherY);
+        const es = EPS / Math.hypot(dirX, dirY),
+          et = EPS / Math.hypot(otherX, otherY);
         if (s <= es || s >= 1 - es || t <= et || t >= 1 - et) continue;
         const y = ay + s * dirY;
         if (y >= from && (y < to || k === lists.length - 1)) found++; // a pair may stand in several bands
@@ -153,9 +180,14 @@ export function through(boxes: Boxes, lines: Lines, excused: (edge: number, box:
   for (let e = 0; e + 1 < pointStart.length; e++) {
     const hit = new Set<number>();
     for (let i = pointStart[e]; i + 1 < pointStart[e + 1]; i++) {
-      const x1 = points[2 * i], y1 = points[2 * i + 1], x2 = points[2 * i + 2], y2 = points[2 * i + 3];
-      const low = Math.min(y1, y2) - tallest, high = Math.max(y1, y2);
-      let a = 0, b = n;
+      const x1 = points[2 * i],
+        y1 = points[2 * i + 1],
+        x2 = points[2 * i + 2],
+        y2 = points[2 * i + 3];
+      const low = Math.min(y1, y2) - tallest,
+        high = Math.max(y1, y2);
+      let a = 0,
+        b = n;
       while (a < b) {
         const mid = (a + b) >> 1;
         if (tops[mid] < low) a = mid + 1;
@@ -164,7 +196,11 @@ export function through(boxes: Boxes, lines: Lines, excused: (edge: number, box:
       for (let k = a; k < n && tops[k] <= high; k++) {
         const box = order[k];
         if (hit.has(box)) continue;
-        if (clips(x1, y1, x2, y2, x[box] + inset, y[box] + inset, x[box] + width[box] - inset, y[box] + height[box] - inset) && !excused(e, box)) hit.add(box);
+        if (
+          clips(x1, y1, x2, y2, x[box] + inset, y[box] + inset, x[box] + width[box] - inset, y[box] + height[box] - inset) &&
+          !excused(e, box)
+        )
+          hit.add(box);
       }
     }
     found += hit.size;
@@ -175,9 +211,16 @@ export function through(boxes: Boxes, lines: Lines, excused: (edge: number, box:
 /** Does the piece from (x1, y1) to (x2, y2) enter the open rectangle? (Liang–Barsky) */
 export function clips(x1: number, y1: number, x2: number, y2: number, left: number, top: number, right: number, bottom: number): boolean {
   if (left >= right || top >= bottom) return false;
-  let from = 0, to = 1;
-  const dx = x2 - x1, dy = y2 - y1;
-  for (const [p, q] of [[-dx, x1 - left], [dx, right - x1], [-dy, y1 - top], [dy, bottom - y1]]) {
+  let from = 0,
+    to = 1;
+  const dx = x2 - x1,
+    dy = y2 - y1;
+  for (const [p, q] of [
+    [-dx, x1 - left],
+    [dx, right - x1],
+    [-dy, y1 - top],
+    [dy, bottom - y1],
+  ]) {
     if (p === 0) {
       if (q <= 0) return false;
       continue;
@@ -199,7 +242,15 @@ export function overlaps(boxes: Boxes, excused: (a: number, b: number) => boolea
   for (const b of order) {
     active = active.filter((a) => y[a] + height[a] > y[b] + slack);
     for (const a of active) {
-      if (x[a] + width[a] > x[b] + slack && x[b] + width[b] > x[a] + slack && height[b] > 0 && width[b] > 0 && width[a] > 0 && !excused(a, b)) found++;
+      if (
+        x[a] + width[a] > x[b] + slack &&
+        x[b] + width[b] > x[a] + slack &&
+        height[b] > 0 &&
+        width[b] > 0 &&
+        width[a] > 0 &&
+        !excused(a, b)
+      )
+        found++;
     }
     active.push(b);
   }

@@ -1,9 +1,9 @@
-import { listsBy, type Lists } from "./adjacency.ts";
-import { LayoutCache } from "./cache.ts";
-import { layoutDown } from "./flat.ts";
-import { Pen } from "./pen.ts";
-import { cutEdges, ENTERS, LEAVES, type Pieces } from "./pieces.ts";
-import { LANE, LOOP, NORMAL, WRAP, type FlatLayout, type NestedGraph, type NestedLayout, type Options, type PortedGraph } from "./types.ts";
+import { listsBy, type Lists } from './adjacency.ts';
+import { LayoutCache } from './cache.ts';
+import { layoutDown } from './flat.ts';
+import { Pen } from './pen.ts';
+import { cutEdges, ENTERS, LEAVES, type Pieces } from './pieces.ts';
+import { LANE, LOOP, NORMAL, WRAP, type FlatLayout, type NestedGraph, type NestedLayout, type Options, type PortedGraph } from './types.ts';
 
 export { LayoutCache };
 
@@ -35,7 +35,7 @@ interface Levels {
  */
 export function layoutNested(graph: NestedGraph, options: Options, cache: LayoutCache = new LayoutCache()): NestedLayout {
   const { n, open, header, padding } = graph;
-  const right = options.direction === "right";
+  const right = options.direction === 'right';
   const levels = prepare(graph, right);
   const { layouts, children, portStart, portX, contentX, wide, high } = levels;
   levels.contentY = right ? padding : header + padding;
@@ -73,32 +73,46 @@ function prepare(graph: NestedGraph, right: boolean): Levels {
   const portStart = new Int32Array(n + 2);
   for (let g = 0; g <= n; g++) portStart[g + 1] = portStart[g] + pieces.inPorts[g] + pieces.outPorts[g];
   return {
-    graph, pieces, children, place,
+    graph,
+    pieces,
+    children,
+    place,
     piecesOf: listsBy(n + 1, pieces.group, pieces.count),
     wide: Float32Array.from(right ? graph.height : graph.width),
     high: Float32Array.from(right ? graph.width : graph.height),
-    portStart, portX: new Float32Array(portStart[n + 1]),
+    portStart,
+    portX: new Float32Array(portStart[n + 1]),
     number: new Int32Array(pieces.count),
-    layouts: new Array(n + 1), contentX: new Float32Array(n + 1), contentY: 0,
+    layouts: new Array(n + 1),
+    contentX: new Float32Array(n + 1),
+    contentY: 0,
   };
 }
 
 /** The graph of one level: its boxes in order, then the ports of its border; its pieces are the edges. */
 function buildLevel(levels: Levels, g: number): PortedGraph {
   const { graph, pieces, children, piecesOf, place, wide, high, portStart, portX, number } = levels;
-  const inPorts = pieces.inPorts[g], outPorts = pieces.outPorts[g];
+  const inPorts = pieces.inPorts[g],
+    outPorts = pieces.outPorts[g];
   const kids = children.start[g + 1] - children.start[g];
   const n = kids + inPorts + outPorts;
-  const width = new Float32Array(n), height = new Float32Array(n);
+  const width = new Float32Array(n),
+    height = new Float32Array(n);
   for (let i = 0; i < kids; i++) {
     const v = children.item[children.start[g] + i];
     width[i] = wide[v];
     height[i] = high[v];
   }
-  const first = piecesOf.start[g], m = piecesOf.start[g + 1] - first;
-  const source = new Int32Array(m), target = new Int32Array(m), tail = new Int32Array(m);
-  const tailAt = new Float32Array(m), headAt = new Float32Array(m), weight = new Float32Array(m);
-  let tails = -1, leaf = -1;
+  const first = piecesOf.start[g],
+    m = piecesOf.start[g + 1] - first;
+  const source = new Int32Array(m),
+    target = new Int32Array(m),
+    tail = new Int32Array(m);
+  const tailAt = new Float32Array(m),
+    headAt = new Float32Array(m),
+    weight = new Float32Array(m);
+  let tails = -1,
+    leaf = -1;
   for (let e = 0; e < m; e++) {
     const p = piecesOf.item[first + e];
     number[p] = e;
@@ -108,7 +122,8 @@ function buildLevel(levels: Levels, g: number): PortedGraph {
     }
     tail[e] = tails;
     weight[e] = pieces.weight[p];
-    const from = pieces.from[p], to = pieces.to[p];
+    const from = pieces.from[p],
+      to = pieces.to[p];
     if (pieces.way[p] === ENTERS) source[e] = kids + from;
     else {
       source[e] = place[from];
@@ -126,7 +141,14 @@ function buildLevel(levels: Levels, g: number): PortedGraph {
 }
 
 /** The order of a level's boxes among themselves, so that equal groups look equal; none when it is the index. */
-function localOrder(order: Int32Array | undefined, item: Int32Array, first: number, kids: number, inPorts: number, outPorts: number): Int32Array | undefined {
+function localOrder(
+  order: Int32Array | undefined,
+  item: Int32Array,
+  first: number,
+  kids: number,
+  inPorts: number,
+  outPorts: number,
+): Int32Array | undefined {
   if (!order) return undefined;
   let sorted = inPorts === 0; // ports on the top border come first, but have the last numbers
   for (let i = 1; i < kids && sorted; i++) sorted = order[item[first + i - 1]] <= order[item[first + i]];
@@ -143,8 +165,10 @@ function join(levels: Levels, right: boolean): NestedLayout {
   const { graph, pieces, children, number, layouts, contentX, contentY, wide, high } = levels;
   const { n, open, source } = graph;
   const m = source.length;
-  const x = new Float32Array(n), y = new Float32Array(n);
-  const originX = new Float64Array(n + 1), originY = new Float64Array(n + 1); // of a group's content
+  const x = new Float32Array(n),
+    y = new Float32Array(n);
+  const originX = new Float64Array(n + 1),
+    originY = new Float64Array(n + 1); // of a group's content
   const put = (g: number) => {
     const layout = layouts[g];
     for (let k = children.start[g], i = 0; k < children.start[g + 1]; k++, i++) {
@@ -170,7 +194,10 @@ function join(levels: Levels, right: boolean): NestedLayout {
     pen.begin();
     let kind: number = NORMAL;
     for (let i = path.length - 1; i >= 0; i--) {
-      const p = path[i], g = pieces.group[p], layout = layouts[g], k = number[p];
+      const p = path[i],
+        g = pieces.group[p],
+        layout = layouts[g],
+        k = number[p];
       if (KIND_RANK[layout.edgeKind[k]] > KIND_RANK[kind]) kind = layout.edgeKind[k];
       const end = 2 * layout.pointStart[k + 1];
       for (let q = 2 * layout.pointStart[k]; q < end; q += 2) {
@@ -190,10 +217,15 @@ function join(levels: Levels, right: boolean): NestedLayout {
   }
   const whole = layouts[n];
   return {
-    x: right ? y : x, y: right ? x : y,
-    width: right ? high : wide, height: right ? wide : high,
-    totalWidth: right ? whole.height : whole.width, totalHeight: right ? whole.width : whole.height,
-    pointStart, points, edgeKind,
+    x: right ? y : x,
+    y: right ? x : y,
+    width: right ? high : wide,
+    height: right ? wide : high,
+    totalWidth: right ? whole.height : whole.width,
+    totalHeight: right ? whole.width : whole.height,
+    pointStart,
+    points,
+    edgeKind,
   };
 }
 

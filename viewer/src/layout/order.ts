@@ -1,7 +1,7 @@
-import { copyOrder, gapCrossings, type Order } from "./crossings.ts";
-import { settle } from "./exchange.ts";
-import type { Layered } from "./layers.ts";
-import { stitch } from "./stitch.ts";
+import { copyOrder, gapCrossings, type Order } from './crossings.ts';
+import { settle } from './exchange.ts';
+import type { Layered } from './layers.ts';
+import { stitch } from './stitch.ts';
 
 /**
  * A first order by depth-first search: from the last items upwards (so that what feeds an item
@@ -12,7 +12,8 @@ export function searchOrder(layered: Layered, upwards: boolean, reverse: boolean
   const start = new Int32Array(layers + 1);
   for (let v = 0; v < count; v++) start[layer[v] + 1]++;
   for (let r = 0; r < layers; r++) start[r + 1] += start[r];
-  const at = new Int32Array(count), pos = new Int32Array(count);
+  const at = new Int32Array(count),
+    pos = new Int32Array(count);
   const cursor = start.slice(0, layers);
   const seen = new Uint8Array(count);
   const stack = new Int32Array(count + layered.links);
@@ -30,11 +31,13 @@ export function searchOrder(layered: Layered, upwards: boolean, reverse: boolean
       pos[v] = cursor[r] - start[r];
       at[cursor[r]++] = v;
       if (upwards) {
-        const a = upStart[v], b = upStart[v + 1];
+        const a = upStart[v],
+          b = upStart[v + 1];
         if (reverse) for (let i = a; i < b; i++) stack[top++] = upper[upLink[i]];
         else for (let i = b - 1; i >= a; i--) stack[top++] = upper[upLink[i]];
       } else {
-        const a = downStart[v], b = downStart[v + 1];
+        const a = downStart[v],
+          b = downStart[v + 1];
         if (reverse) for (let l = a; l < b; l++) stack[top++] = lower[l];
         else for (let l = b - 1; l >= a; l--) stack[top++] = lower[l];
       }
@@ -43,14 +46,18 @@ export function searchOrder(layered: Layered, upwards: boolean, reverse: boolean
   return { start, at, pos };
 }
 
-let keys = new Float64Array(256), items = new Int32Array(256), slots = new Int32Array(256);
-let keys2 = new Float64Array(256), items2 = new Int32Array(256);
+let keys = new Float64Array(256),
+  items = new Int32Array(256),
+  slots = new Int32Array(256);
+let keys2 = new Float64Array(256),
+  items2 = new Int32Array(256);
 
 /** Sorts items[0…k) by keys[0…k), keeping the order of equal keys. */
 function sortByKey(k: number): void {
   if (k <= 24) {
     for (let i = 1; i < k; i++) {
-      const key = keys[i], item = items[i];
+      const key = keys[i],
+        item = items[i];
       let j = i - 1;
       for (; j >= 0 && keys[j] > key; j--) {
         keys[j + 1] = keys[j];
@@ -67,8 +74,10 @@ function sortByKey(k: number): void {
   }
   for (let run = 1; run < k; run *= 2) {
     for (let lo = 0; lo < k; lo += 2 * run) {
-      const mid = Math.min(lo + run, k), hi = Math.min(lo + 2 * run, k);
-      let a = lo, b = mid;
+      const mid = Math.min(lo + run, k),
+        hi = Math.min(lo + 2 * run, k);
+      let a = lo,
+        b = mid;
       for (let o = lo; o < hi; o++) {
         const left = a < mid && (b >= hi || keys[a] <= keys[b]);
         const i = left ? a++ : b++;
@@ -76,9 +85,12 @@ function sortByKey(k: number): void {
         items2[o] = items[i];
       }
     }
-    let swapK = keys, swapI = items;
-    keys = keys2; items = items2;
-    keys2 = swapK; items2 = swapI;
+    let swapK = keys,
+      swapI = items;
+    keys = keys2;
+    items = items2;
+    keys2 = swapK;
+    items2 = swapI;
   }
 }
 
@@ -86,24 +98,29 @@ function sortByKey(k: number): void {
 function sortLayer(layered: Layered, order: Order, r: number, byUpper: boolean, share: Float32Array | null): boolean {
   const { upStart, upLink, upper, downStart, lower, upperAt, lowerAt } = layered;
   const { start, at, pos } = order;
-  const from = start[r], size = start[r + 1] - from;
+  const from = start[r],
+    size = start[r + 1] - from;
   if (size < 2) return false;
   if (keys.length < size) {
     keys = new Float64Array(2 * size);
     items = new Int32Array(2 * size);
     slots = new Int32Array(2 * size);
   }
-  let k = 0, sorted = true;
+  let k = 0,
+    sorted = true;
   for (let i = 0; i < size; i++) {
     const v = at[from + i];
-    let sum = 0, deg = 0;
+    let sum = 0,
+      deg = 0;
     if (byUpper) {
-      const a = upStart[v], b = upStart[v + 1];
+      const a = upStart[v],
+        b = upStart[v + 1];
       deg = b - a;
       if (share) for (let j = a; j < b; j++) sum += pos[upper[upLink[j]]] + upperAt![upLink[j]] * share[upper[upLink[j]]];
       else for (let j = a; j < b; j++) sum += pos[upper[upLink[j]]];
     } else {
-      const a = downStart[v], b = downStart[v + 1];
+      const a = downStart[v],
+        b = downStart[v + 1];
       deg = b - a;
       if (share) for (let l = a; l < b; l++) sum += pos[lower[l]] + lowerAt![l] * share[lower[l]];
       else for (let l = a; l < b; l++) sum += pos[lower[l]];
@@ -119,7 +136,8 @@ function sortLayer(layered: Layered, order: Order, r: number, byUpper: boolean, 
   sortByKey(k);
   let changed = false;
   for (let i = 0; i < k; i++) {
-    const v = items[i], p = slots[i];
+    const v = items[i],
+      p = slots[i];
     if (at[from + p] !== v) {
       changed = true;
       at[from + p] = v;
@@ -151,7 +169,8 @@ export function sweep(layered: Layered, order: Order, rounds: number, downFirst:
     const last = done[down ? 0 : 1];
     let any = false;
     for (let k = 1; k < layers; k++) {
-      const r = down ? k : layers - 1 - k, look = down ? r - 1 : r + 1;
+      const r = down ? k : layers - 1 - k,
+        look = down ? r - 1 : r + 1;
       if (changed[look] < last[r] && changed[r] < last[r]) continue;
       last[r] = tick;
       if (sortLayer(layered, order, r, down, share)) {
@@ -162,7 +181,8 @@ export function sweep(layered: Layered, order: Order, rounds: number, downFirst:
     return any;
   };
   for (let round = 0; round < rounds; round++) {
-    const a = pass(downFirst), b = pass(!downFirst);
+    const a = pass(downFirst),
+      b = pass(!downFirst);
     if (!a && !b) break;
   }
 }
@@ -193,7 +213,8 @@ export function orderLayers(layered: Layered, effort: Effort, share: Float32Arra
       best = joined;
       cost = gaps(layered, best);
     }
-    const now = total(cost), gain = left - now;
+    const now = total(cost),
+      gain = left - now;
     left = now;
     return gain;
   };
@@ -204,8 +225,14 @@ export function orderLayers(layered: Layered, effort: Effort, share: Float32Arra
     return { order: best, crossings: left };
   }
   const tries: [boolean, boolean, boolean][] = [
-    [true, false, true], [false, false, false], [true, true, true], [false, true, false],
-    [true, false, false], [false, false, true], [true, true, false], [false, true, true],
+    [true, false, true],
+    [false, false, false],
+    [true, true, true],
+    [false, true, false],
+    [true, false, false],
+    [false, false, true],
+    [true, true, false],
+    [false, true, true],
   ];
   for (const [upwards, reverse, downFirst] of tries) {
     const next = searchOrder(layered, upwards, reverse);
@@ -237,7 +264,8 @@ export function orderLayers(layered: Layered, effort: Effort, share: Float32Arra
 function shake(order: Order, layered: Layered, seed: number): number {
   const { start, at, pos } = order;
   for (let r = 0; r < layered.layers; r++) {
-    const from = start[r], size = start[r + 1] - from;
+    const from = start[r],
+      size = start[r + 1] - from;
     if (size < 2) continue;
     const swaps = 1 + (size >> 2);
     for (let k = 0; k < swaps; k++) {
@@ -245,7 +273,8 @@ function shake(order: Order, layered: Layered, seed: number): number {
       const i = from + ((seed >>> 8) % size);
       seed = (Math.imul(seed, 1664525) + 1013904223) | 0;
       const j = from + ((seed >>> 8) % size);
-      const v = at[i], w = at[j];
+      const v = at[i],
+        w = at[j];
       at[i] = w;
       at[j] = v;
       pos[w] = i - from;

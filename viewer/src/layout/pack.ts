@@ -1,8 +1,12 @@
 /** Rectangles in rows, left to right and top to bottom, rows at most `limit` wide where possible. */
 export function packRows(width: ArrayLike<number>, height: ArrayLike<number>, limit: number, gapX: number, gapY: number) {
   const n = width.length;
-  const x = new Float64Array(n), y = new Float64Array(n);
-  let left = 0, top = 0, row = 0, right = 0;
+  const x = new Float64Array(n),
+    y = new Float64Array(n);
+  let left = 0,
+    top = 0,
+    row = 0,
+    right = 0;
   for (let i = 0; i < n; i++) {
     if (left > 0 && left + width[i] > limit) {
       left = 0;
@@ -20,7 +24,8 @@ export function packRows(width: ArrayLike<number>, height: ArrayLike<number>, li
 
 /** Width of rows that makes a drawing about `aspect` times as wide as high. */
 export function rowWidth(width: ArrayLike<number>, height: ArrayLike<number>, gapX: number, gapY: number, aspect: number): number {
-  let area = 0, widest = 0;
+  let area = 0,
+    widest = 0;
   for (let i = 0; i < width.length; i++) {
     area += (width[i] + gapX) * (height[i] + gapY);
     widest = Math.max(widest, width[i]);
@@ -40,7 +45,8 @@ export function connectedParts(n: number, source: Int32Array, target: Int32Array
   const linked = new Uint8Array(n);
   for (let e = 0; e < source.length; e++) {
     linked[source[e]] = linked[target[e]] = 1;
-    const a = find(source[e]), b = find(target[e]);
+    const a = find(source[e]),
+      b = find(target[e]);
     if (a < b) root[b] = a;
     else root[a] = b;
   }

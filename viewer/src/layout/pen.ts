@@ -17,14 +17,18 @@ export class Pen {
   /** Adds a point; one that only prolongs an upright or level piece replaces its end. */
   to(px: number, py: number): void {
     let x = Math.fround(px);
-    const y = Math.fround(py), p = this.points, k = 2 * this.count;
+    const y = Math.fround(py),
+      p = this.points,
+      k = 2 * this.count;
     const have = this.count - this.from;
     if (have) {
-      const lx = p[k - 2], ly = p[k - 1];
+      const lx = p[k - 2],
+        ly = p[k - 1];
       if (x !== lx && Math.abs(x - lx) <= this.snap) x = lx;
       if (lx === x && ly === y) return;
       if (have > 1) {
-        const qx = p[k - 4], qy = p[k - 3];
+        const qx = p[k - 4],
+          qy = p[k - 3];
         if ((qx === lx && lx === x && (y - ly) * (ly - qy) > 0) || (qy === ly && ly === y && (x - lx) * (lx - qx) > 0)) {
           p[k - 2] = x;
           p[k - 1] = y;

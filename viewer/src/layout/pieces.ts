@@ -1,8 +1,10 @@
-import { listsBy } from "./adjacency.ts";
-import type { NestedGraph } from "./types.ts";
+import { listsBy } from './adjacency.ts';
+import type { NestedGraph } from './types.ts';
 
 /** Between two boxes of a group; from its top border to a box; from a box to its bottom border. */
-export const INSIDE = 0, ENTERS = 1, LEAVES = 2;
+export const INSIDE = 0,
+  ENTERS = 1,
+  LEAVES = 2;
 
 /**
  * Edges cut at the borders of groups, one piece per level. Pieces of edges with the same source that
@@ -42,23 +44,38 @@ export function cutEdges(graph: NestedGraph): Pieces {
   const m = source.length;
   const above = (v: number) => (parent[v] < 0 ? n : parent[v]);
   const bySource = listsBy(n, source);
-  const group = new Growing(), way = new Growing(), leaf = new Growing(), from = new Growing(), to = new Growing();
-  const headPort = new Growing(), previous = new Growing();
+  const group = new Growing(),
+    way = new Growing(),
+    leaf = new Growing(),
+    from = new Growing(),
+    to = new Growing();
+  const headPort = new Growing(),
+    previous = new Growing();
   const heavy: number[] = [];
   let count = 0;
   const add = (g: number, w: number, s: number, a: number, b: number, prev: number) => {
-    group.set(count, g); way.set(count, w); leaf.set(count, s); from.set(count, a); to.set(count, b);
-    headPort.set(count, -1); previous.set(count, prev);
+    group.set(count, g);
+    way.set(count, w);
+    leaf.set(count, s);
+    from.set(count, a);
+    to.set(count, b);
+    headPort.set(count, -1);
+    previous.set(count, prev);
     heavy.push(0);
     return count++;
   };
-  const inPorts = new Int32Array(n + 1), outPorts = new Int32Array(n + 1);
+  const inPorts = new Int32Array(n + 1),
+    outPorts = new Int32Array(n + 1);
   const lastOfEdge = new Int32Array(m);
   // all of these hold for the source whose number stands beside them
-  const around = new Int32Array(n + 1).fill(-1), via = new Int32Array(n + 1); // groups around it, and its way in
-  const intoAt = new Int32Array(n).fill(-1), into = new Int32Array(n); // its piece that leads to a box
-  const outAt = new Int32Array(n).fill(-1), out = new Int32Array(n); // its piece out of a group
-  const portAt = new Int32Array(n).fill(-1), port = new Int32Array(n); // its port on a group's top border
+  const around = new Int32Array(n + 1).fill(-1),
+    via = new Int32Array(n + 1); // groups around it, and its way in
+  const intoAt = new Int32Array(n).fill(-1),
+    into = new Int32Array(n); // its piece that leads to a box
+  const outAt = new Int32Array(n).fill(-1),
+    out = new Int32Array(n); // its piece out of a group
+  const portAt = new Int32Array(n).fill(-1),
+    port = new Int32Array(n); // its port on a group's top border
   for (let s = 0; s < n; s++) {
     if (bySource.start[s] === bySource.start[s + 1]) continue;
     for (let v = s; v !== n; v = above(v)) {
@@ -67,7 +84,8 @@ export function cutEdges(graph: NestedGraph): Pieces {
     }
     for (let k = bySource.start[s]; k < bySource.start[s + 1]; k++) {
       const e = bySource.item[k];
-      let c = target[e], later = -1; // the piece made in the step before, which this one leads to
+      let c = target[e],
+        later = -1; // the piece made in the step before, which this one leads to
       for (;;) {
         if (intoAt[c] === s) {
           if (later >= 0) previous.data[later] = into[c];
@@ -114,9 +132,16 @@ export function cutEdges(graph: NestedGraph): Pieces {
   }
   return {
     count,
-    group: group.data.subarray(0, count), way: Uint8Array.from(way.data.subarray(0, count)),
-    leaf: leaf.data.subarray(0, count), from: from.data.subarray(0, count), to: to.data.subarray(0, count),
-    headPort: headPort.data.subarray(0, count), previous: previous.data.subarray(0, count),
-    weight: Float32Array.from(heavy), lastOfEdge, inPorts, outPorts,
+    group: group.data.subarray(0, count),
+    way: Uint8Array.from(way.data.subarray(0, count)),
+    leaf: leaf.data.subarray(0, count),
+    from: from.data.subarray(0, count),
+    to: to.data.subarray(0, count),
+    headPort: headPort.data.subarray(0, count),
+    previous: previous.data.subarray(0, count),
+    weight: Float32Array.from(heavy),
+    lastOfEdge,
+    inPorts,
+    outPorts,
   };
 }

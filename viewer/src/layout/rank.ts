@@ -1,4 +1,4 @@
-import type { Arcs } from "./arcs.ts";
+import type { Arcs } from './arcs.ts';
 
 /** The layer of each box: every arc goes at least one layer down, and lines are short. */
 export interface Ranks {
@@ -9,7 +9,8 @@ export interface Ranks {
 /** In-ports stay alone on the first layer and out-ports alone on the last. They are the last boxes. */
 export function assignRanks(n: number, arcs: Arcs, inPorts = 0, outPorts = 0): Ranks {
   const { tails, tailBox, start, target } = arcs;
-  const firstIn = n - inPorts - outPorts, firstOut = n - outPorts;
+  const firstIn = n - inPorts - outPorts,
+    firstOut = n - outPorts;
   const rank = new Int32Array(n);
   const waits = new Int32Array(n); // predecessors not yet placed
   const m = target.length;
@@ -25,7 +26,8 @@ export function assignRanks(n: number, arcs: Arcs, inPorts = 0, outPorts = 0): R
 
   // longest path from the sources, in topological order
   const queue = new Int32Array(n);
-  let end = 0, deepest = 0;
+  let end = 0,
+    deepest = 0;
   const floor = inPorts ? 1 : 0;
   for (let v = 0; v < n; v++) {
     if (v < firstIn || v >= firstOut) rank[v] = floor;
@@ -63,7 +65,8 @@ export function assignRanks(n: number, arcs: Arcs, inPorts = 0, outPorts = 0): R
     if (v >= firstIn) continue;
     let yes = 1;
     for (let k = inStart[v]; yes && k < inStart[v + 1]; k++) {
-      const t = inTail[k], u = tailBox[t];
+      const t = inTail[k],
+        u = tailBox[t];
       if (!light[u] || start[t + 1] - start[t] !== 1 || nextTail[firstTail[u]] >= 0) yes = 0;
     }
     light[v] = yes;
@@ -84,7 +87,8 @@ export function assignRanks(n: number, arcs: Arcs, inPorts = 0, outPorts = 0): R
     for (let k = end - 1; k >= 0; k--) {
       const v = queue[k];
       if (v >= firstIn || firstTail[v] < 0) continue;
-      let low = layers, gain = 0;
+      let low = layers,
+        gain = 0;
       for (let t = firstTail[v]; t >= 0; t = nextTail[t]) {
         gain++;
         for (let a = start[t]; a < start[t + 1]; a++) if (rank[target[a]] < low) low = rank[target[a]];
@@ -92,10 +96,12 @@ export function assignRanks(n: number, arcs: Arcs, inPorts = 0, outPorts = 0): R
       low--;
       const slack = low - rank[v];
       if (slack <= 0) continue;
-      let cost = 0, shared = true; // a line with several targets may as well be the longer one: others follow
+      let cost = 0,
+        shared = true; // a line with several targets may as well be the longer one: others follow
       if (!light[v]) {
         for (let i = inStart[v]; i < inStart[v + 1]; i++) {
-          const t = inTail[i], u = tailBox[t];
+          const t = inTail[i],
+            u = tailBox[t];
           if (low <= reach[t]) continue;
           if (light[u] && start[t + 1] - start[t] === 1) continue; // it will follow
           cost += (low - reach[t]) / slack;
@@ -111,7 +117,9 @@ export function assignRanks(n: number, arcs: Arcs, inPorts = 0, outPorts = 0): R
   };
 
   // parts whose arcs cannot get shorter move as one; all may move at once, because all move down
-  const root = new Int32Array(n), room = new Int32Array(n), gains = new Float32Array(n);
+  const root = new Int32Array(n),
+    room = new Int32Array(n),
+    gains = new Float32Array(n);
   const find = (v: number) => {
     while (root[v] !== v) v = root[v] = root[root[v]];
     return v;
@@ -127,8 +135,10 @@ export function assignRanks(n: number, arcs: Arcs, inPorts = 0, outPorts = 0): R
       for (let a = start[t]; a < start[t + 1]; a++) {
         const w = target[a];
         if (rank[w] - rank[u] !== 1) continue;
-        const p = find(u), q = find(w);
-        if (p < q) root[p] = q; // the largest is the root, so that ports (last) hold what touches them
+        const p = find(u),
+          q = find(w);
+        if (p < q)
+          root[p] = q; // the largest is the root, so that ports (last) hold what touches them
         else root[q] = p;
       }
     }
@@ -147,7 +157,8 @@ export function assignRanks(n: number, arcs: Arcs, inPorts = 0, outPorts = 0): R
     for (let t = 0; t < tails; t++) {
       if (start[t] === start[t + 1]) continue;
       const p = find(tailBox[t]);
-      let ownReach = 0, otherReach = 0;
+      let ownReach = 0,
+        otherReach = 0;
       for (let a = start[t]; a < start[t + 1]; a++) {
         const r = rank[target[a]];
         if (find(target[a]) === p) ownReach = Math.max(ownReach, r);

@@ -1,12 +1,12 @@
-import type { Arcs } from "./arcs.ts";
-import type { Gaps } from "./coordinates.ts";
-import type { Order } from "./crossings.ts";
-import { BACK, SELF } from "./cycles.ts";
-import { cutColumns } from "./fold.ts";
-import { collectLanes, placeLanes, type Lanes } from "./lanes.ts";
-import type { Layered } from "./layers.ts";
-import { Pen } from "./pen.ts";
-import { LANE, LOOP, NORMAL, WRAP, type FlatGraph, type FlatLayout, type PortedGraph } from "./types.ts";
+import type { Arcs } from './arcs.ts';
+import type { Gaps } from './coordinates.ts';
+import type { Order } from './crossings.ts';
+import { BACK, SELF } from './cycles.ts';
+import { cutColumns } from './fold.ts';
+import { collectLanes, placeLanes, type Lanes } from './lanes.ts';
+import type { Layered } from './layers.ts';
+import { Pen } from './pen.ts';
+import { LANE, LOOP, NORMAL, WRAP, type FlatGraph, type FlatLayout, type PortedGraph } from './types.ts';
 
 /** How far a loop of a box to itself stands out. */
 export const LOOP_ROOM = 12;
@@ -20,25 +20,34 @@ interface Frame {
 
 /** Heights, columns, lanes and lines: from the places of items along their layers to the drawing. */
 export function route(
-  graph: FlatGraph | PortedGraph, kind: Uint8Array, arcs: Arcs, layered: Layered, order: Order,
-  centre: Float64Array, half: Float64Array, gaps: Gaps, gapY: number, maxHeight: number | undefined,
+  graph: FlatGraph | PortedGraph,
+  kind: Uint8Array,
+  arcs: Arcs,
+  layered: Layered,
+  order: Order,
+  centre: Float64Array,
+  half: Float64Array,
+  gaps: Gaps,
+  gapY: number,
+  maxHeight: number | undefined,
 ): FlatLayout {
   const { n, width, height, source, target } = graph;
   const { layers, layer, count, downStart } = layered;
   const { start, at } = order;
   const m = source.length;
   const tailOf = arcs.tailOfEdge;
-  const headAt = "tail" in graph ? graph.headAt : null;
+  const headAt = 'tail' in graph ? graph.headAt : null;
   const lanes = collectLanes(layered, order, arcs, kind, source, target, tailOf);
   const PITCH = Math.max(4, gaps.line);
 
   // heights of layers and of the gaps between them
   const tall = new Float64Array(layers);
   for (let v = 0; v < n; v++) if (height[v] > tall[layer[v]]) tall[layer[v]] = height[v];
-  const stubs = new Int32Array(layers), branches = new Int32Array(layers); // level pieces below and above a layer
+  const stubs = new Int32Array(layers),
+    branches = new Int32Array(layers); // level pieces below and above a layer
   const branchOf = trackBranches(lanes, layer, target, stubs, branches);
   const gap = new Float64Array(Math.max(0, layers - 1));
-  const ports = "tail" in graph ? graph : null;
+  const ports = 'tail' in graph ? graph : null;
   for (let r = 0; r + 1 < layers; r++) {
     const busy = stubs[r] + branches[r + 1];
     let base = gapY;
@@ -58,11 +67,13 @@ export function route(
   const columns = layers ? column[layers - 1] + 1 : 0;
 
   // extents of layers, then lanes beside them
-  const left = new Float64Array(layers), right = new Float64Array(layers);
+  const left = new Float64Array(layers),
+    right = new Float64Array(layers);
   let widest = 0;
   for (let r = 0; r < layers; r++) {
     if (start[r] === start[r + 1]) continue;
-    const a = at[start[r]], b = at[start[r + 1] - 1];
+    const a = at[start[r]],
+      b = at[start[r + 1] - 1];
     left[r] = centre[a] - half[a];
     right[r] = centre[b] + half[b];
     widest = Math.max(widest, right[r] - left[r]);
@@ -74,9 +85,11 @@ export function route(
   const wraps = columns > 1 ? collectWraps(layered, arcs, lanes, column, columns, centre, laneAt) : null;
   const shift = new Float64Array(Math.max(1, columns));
   const gutter = new Float64Array(Math.max(1, columns)); // left end of the gutter after a column
-  let cursor = 0, roof = 0;
+  let cursor = 0,
+    roof = 0;
   for (let c = 0, r = 0; c < columns; c++) {
-    let lo = Infinity, hi = -Infinity;
+    let lo = Infinity,
+      hi = -Infinity;
     const head = r;
     for (; r < layers && column[r] === c; r++) {
       lo = Math.min(lo, left[r]);
@@ -105,7 +118,8 @@ export function route(
   for (let v = 0; v < count; v++) itemX[v] = centre[v] + shift[column[layer[v]]];
 
   // boxes
-  const x = new Float32Array(n), y = new Float32Array(n);
+  const x = new Float32Array(n),
+    y = new Float32Array(n);
   for (let v = 0; v < n; v++) {
     const r = layer[v];
     x[v] = itemX[v] - width[v] / 2;
@@ -117,8 +131,18 @@ export function route(
   const gapAbove = (r: number) => (r > 0 && column[r - 1] === column[r] ? gap[r - 1] : gapY);
   const stubY = new Float64Array(lanes.count);
   const branchY = new Float64Array(branchOf.layer.length);
-  placeTracks(lanes, branchOf, column, laneAt, stubs, branches, (r, share) => bottom[r] + (gapBelow(r) / 2) * share,
-    (r, share) => top[r] - (gapAbove(r) / 2) * (1 - share), stubY, branchY);
+  placeTracks(
+    lanes,
+    branchOf,
+    column,
+    laneAt,
+    stubs,
+    branches,
+    (r, share) => bottom[r] + (gapBelow(r) / 2) * share,
+    (r, share) => top[r] - (gapAbove(r) / 2) * (1 - share),
+    stubY,
+    branchY,
+  );
 
   // lines
   const pen = new Pen();
@@ -133,17 +157,25 @@ export function route(
     return [fromX, lowY, gutterX, lowY, gutterX, highY, toX, highY];
   };
   const bends = new Int32Array(layers + 1); // points of the current tail's line up to each bend
-  let lineTail = -1, lineFrom = 0, lineBends = 0, lineWraps = false;
+  let lineTail = -1,
+    lineFrom = 0,
+    lineBends = 0,
+    lineWraps = false;
   // edges in the order of their tails, so that a shared line is walked once
   const turn = tailOrder(arcs.tails, tailOf);
-  const lineStart = new Int32Array(m), lineCount = new Int32Array(m);
+  const lineStart = new Int32Array(m),
+    lineCount = new Int32Array(m);
   for (let i = 0; i < m; i++) {
     const e = turn[i];
-    const s = source[e], t = target[e], rs = layer[s], rt = layer[t];
+    const s = source[e],
+      t = target[e],
+      rs = layer[s],
+      rt = layer[t];
     const tail = tailOf[e];
     const sx = itemX[s] + (arcs.tailAt ? arcs.tailAt[tail] : 0);
     const tx = itemX[t] + (headAt ? headAt[e] - width[t] / 2 : 0);
-    const sy = y[s] + height[s], ty = y[t];
+    const sy = y[s] + height[s],
+      ty = y[t];
     lineStart[e] = pen.count;
     if (kind[e] === SELF) {
       edgeKind[e] = LOOP;
@@ -164,11 +196,19 @@ export function route(
       pen.to(sx, stubY[k]);
       let c = column[rs];
       pen.to(laneAt(k, c) + shift[c], stubY[k]);
-      const end = column[rt], goesBack = end < c, step = goesBack ? -1 : 1;
+      const end = column[rt],
+        goesBack = end < c,
+        step = goesBack ? -1 : 1;
       for (; c !== end; c += step) {
         const pair = goesBack ? c - 1 : c;
         const r = wraps!.lastLayer[pair];
-        const path = wrapTo(pair, wraps!.ofLane.get(k * columns + pair)!, laneAt(k, pair) + shift[pair], laneAt(k, pair + 1) + shift[pair + 1], r);
+        const path = wrapTo(
+          pair,
+          wraps!.ofLane.get(k * columns + pair)!,
+          laneAt(k, pair) + shift[pair],
+          laneAt(k, pair + 1) + shift[pair + 1],
+          r,
+        );
         if (goesBack) for (let q = 6; q >= 0; q -= 2) pen.to(path[q], path[q + 1]);
         else for (let q = 0; q < 8; q += 2) pen.to(path[q], path[q + 1]);
       }
@@ -197,7 +237,8 @@ export function route(
       pen.to(sx, bottom[rs]);
       bends[0] = pen.count - lineStart[e];
       for (let b = 0; b < need; b++) {
-        const v = base + b, r = rs + 1 + b;
+        const v = base + b,
+          r = rs + 1 + b;
         if (wraps && column[r] !== column[r - 1]) {
           const u = b ? v - 1 : s;
           const fromX = b ? itemX[u] : sx;
@@ -238,7 +279,8 @@ export function route(
     const begin = new Int32Array(tails + 1);
     for (let e = 0; e < m; e++) begin[of[e] + 1]++;
     for (let t = 0; t < tails; t++) begin[t + 1] += begin[t];
-    const out = new Int32Array(m), fill = begin.slice(0, tails);
+    const out = new Int32Array(m),
+      fill = begin.slice(0, tails);
     for (let e = 0; e < m; e++) out[fill[of[e]]++] = e;
     const span = (e: number) => (lanes.ofEdge[e] >= 0 || kind[e] !== 0 ? -1 : layer[target[e]] - layer[source[e]]);
     for (let t = 0; t < tails; t++) {
@@ -265,7 +307,8 @@ function trackBranches(lanes: Lanes, layer: Int32Array, target: Int32Array, stub
   const m = target.length;
   if (!lanes.count) return { ofEdge: new Int32Array(0), lane: new Int32Array(0), layer: new Int32Array(0) };
   const ofEdge = new Int32Array(m).fill(-1);
-  const lane: number[] = [], at: number[] = [];
+  const lane: number[] = [],
+    at: number[] = [];
   const known = new Map<number, number>();
   for (let e = 0; e < m; e++) {
     const k = lanes.ofEdge[e];
@@ -286,9 +329,16 @@ function trackBranches(lanes: Lanes, layer: Int32Array, target: Int32Array, stub
 
 /** Stubs: outer lanes nearest to the boxes; branches the other way round: so lanes of one gap do not cross. */
 function placeTracks(
-  lanes: Lanes, branchOf: Branches, column: Int32Array, laneAt: (k: number, c: number) => number,
-  stubs: Int32Array, branches: Int32Array, below: (r: number, share: number) => number, above: (r: number, share: number) => number,
-  stubY: Float64Array, branchY: Float64Array,
+  lanes: Lanes,
+  branchOf: Branches,
+  column: Int32Array,
+  laneAt: (k: number, c: number) => number,
+  stubs: Int32Array,
+  branches: Int32Array,
+  below: (r: number, share: number) => number,
+  above: (r: number, share: number) => number,
+  stubY: Float64Array,
+  branchY: Float64Array,
 ): void {
   const used = new Int32Array(stubs.length);
   const reachS = new Float64Array(lanes.count);
@@ -319,14 +369,21 @@ const wrapKey = (item: number, tail: number, boxes: number, tails: number) => (i
 
 /** The lines at each fold, numbered from left to right. */
 function collectWraps(
-  layered: Layered, arcs: Arcs, lanes: Lanes, column: Int32Array, columns: number,
-  centre: Float64Array, laneAt: (k: number, c: number) => number,
+  layered: Layered,
+  arcs: Arcs,
+  lanes: Lanes,
+  column: Int32Array,
+  columns: number,
+  centre: Float64Array,
+  laneAt: (k: number, c: number) => number,
 ): Wraps {
   const lastLayer = new Int32Array(columns);
   for (let r = 0; r < column.length; r++) lastLayer[column[r]] = r;
   const found: { x: number; key: number; lane: boolean }[][] = Array.from({ length: columns }, () => []);
   for (let t = 0; t < arcs.tails; t++) {
-    const box = arcs.tailBox[t], r = layered.layer[box], length = layered.chainLength[t];
+    const box = arcs.tailBox[t],
+      r = layered.layer[box],
+      length = layered.chainLength[t];
     const reaches = length || hasShortArc(arcs, layered, t);
     if (!reaches) continue;
     const end = r + length; // the last layer that this line leaves downwards
@@ -339,7 +396,8 @@ function collectWraps(
     }
   }
   for (let k = 0; k < lanes.count; k++) {
-    for (let c = column[lanes.first[k]]; c < column[lanes.last[k]]; c++) found[c].push({ x: laneAt(k, c), key: k * columns + c, lane: true });
+    for (let c = column[lanes.first[k]]; c < column[lanes.last[k]]; c++)
+      found[c].push({ x: laneAt(k, c), key: k * columns + c, lane: true });
   }
   const wraps: Wraps = { tracks: new Int32Array(columns), lastLayer, ofItem: new Map(), ofLane: new Map() };
   for (let c = 0; c < columns; c++) {

@@ -1,5 +1,5 @@
-import { gapCrossings, type Order } from "./crossings.ts";
-import type { Layered } from "./layers.ts";
+import { gapCrossings, type Order } from './crossings.ts';
+import type { Layered } from './layers.ts';
 
 /**
  * The best mix of two orders: for every layer the one or the other, so that crossings between
@@ -24,19 +24,28 @@ export function stitch(layered: Layered, one: Order, oneCost: Int32Array, two: O
   }
   // choice[r] says which order the previous layer has when layer r has one (bit 0) or two (bit 1)
   const choice = new Uint8Array(layers);
-  let a = 0, b = 0;
+  let a = 0,
+    b = 0;
   for (let r = 1; r < layers; r++) {
     const g = r - 1;
-    const aa = oneCost[g], bb = twoCost[g];
+    const aa = oneCost[g],
+      bb = twoCost[g];
     let ab: number, ba: number; // one above two, two above one
     if (same[g] && same[r]) ab = ba = aa;
-    else if (same[g]) { ab = bb; ba = aa; }
-    else if (same[r]) { ab = aa; ba = bb; }
-    else {
+    else if (same[g]) {
+      ab = bb;
+      ba = aa;
+    } else if (same[r]) {
+      ab = aa;
+      ba = bb;
+    } else {
       ab = gapCrossings(layered, start, g, one.at, two.pos);
       ba = gapCrossings(layered, start, g, two.at, one.pos);
     }
-    const stayA = a + aa, crossA = b + ba, stayB = b + bb, crossB = a + ab;
+    const stayA = a + aa,
+      crossA = b + ba,
+      stayB = b + bb,
+      crossB = a + ab;
     choice[r] = (crossA < stayA ? 1 : 0) | (stayB < crossB ? 2 : 0);
     a = Math.min(stayA, crossA);
     b = Math.min(stayB, crossB);
@@ -53,7 +62,7 @@ export function stitch(layered: Layered, one: Order, oneCost: Int32Array, two: O
         out.pos[two.at[i]] = i - start[r];
       }
     }
-    which = which ? (choice[r] & 2 ? 1 : 0) : (choice[r] & 1 ? 1 : 0);
+    which = which ? (choice[r] & 2 ? 1 : 0) : choice[r] & 1 ? 1 : 0;
   }
   return out;
 }

@@ -1,6 +1,6 @@
-import { separation, type Gaps } from "./coordinates.ts";
-import type { Order } from "./crossings.ts";
-import type { Layered } from "./layers.ts";
+import { separation, type Gaps } from './coordinates.ts';
+import type { Order } from './crossings.ts';
+import type { Layered } from './layers.ts';
 
 /** Layers with more links than this are left as they are: the medians of large blocks cost too much. */
 const LARGEST = 400;
@@ -12,17 +12,29 @@ const LARGEST = 400;
  * say how hard a link pulls its lower and its upper item; layers that are `held` stay where they are, or their bends would wander to the end of the drawing.
  */
 export function straighten(
-  layered: Layered, order: Order, half: Float64Array, gaps: Gaps, x: Float64Array,
-  pullUp: Float32Array, pullDown: Float32Array, passes: number, boxes: number, held: Uint8Array,
+  layered: Layered,
+  order: Order,
+  half: Float64Array,
+  gaps: Gaps,
+  x: Float64Array,
+  pullUp: Float32Array,
+  pullDown: Float32Array,
+  passes: number,
+  boxes: number,
+  held: Uint8Array,
 ): void {
   const { layers, upper, lower, upperAt, lowerAt, downStart, upStart, upLink } = layered;
   const { start, at } = order;
   let widest = 0;
   for (let r = 0; r < layers; r++) widest = Math.max(widest, start[r + 1] - start[r]);
   const offset = new Float64Array(widest);
-  const point = new Float64Array(LARGEST), weight = new Float64Array(LARGEST);
-  const spare = new Float64Array(LARGEST), spareWeight = new Float64Array(LARGEST);
-  const from = new Int32Array(widest + 1), last = new Int32Array(widest), best = new Float64Array(widest);
+  const point = new Float64Array(LARGEST),
+    weight = new Float64Array(LARGEST);
+  const spare = new Float64Array(LARGEST),
+    spareWeight = new Float64Array(LARGEST);
+  const from = new Int32Array(widest + 1),
+    last = new Int32Array(widest),
+    best = new Float64Array(widest);
 
   /** The middle of the places where the sum of distances to the points a … b-1 is least. */
   const median = (a: number, b: number) => {
@@ -41,7 +53,8 @@ export function straighten(
       spare[i] = point[i];
       spareWeight[i] = weight[i];
     }
-    let p = a, q = mid;
+    let p = a,
+      q = mid;
     for (let o = a; o < b; o++) {
       const k = p < mid && (q >= b || spare[p] <= spare[q]) ? p++ : q++;
       point[o] = spare[k];
@@ -52,15 +65,19 @@ export function straighten(
   /** `firm`: on a tie the side that was placed last wins, so that a bend wanders on instead of smearing out. */
   const place = (r: number, down: boolean, firm: boolean) => {
     if (held[r]) return;
-    const above = firm && down ? 1.01 : 1, below = firm && !down ? 1.01 : 1;
-    const first = start[r], size = start[r + 1] - first;
+    const above = firm && down ? 1.01 : 1,
+      below = firm && !down ? 1.01 : 1;
+    const first = start[r],
+      size = start[r + 1] - first;
     let links = 0;
     for (let i = 0; i < size; i++) {
       const v = at[first + i];
       links += Math.max(1, upStart[v + 1] - upStart[v] + downStart[v + 1] - downStart[v]);
     }
     if (links > LARGEST) return;
-    let shift = 0, count = 0, blocks = 0;
+    let shift = 0,
+      count = 0,
+      blocks = 0;
     for (let i = 0; i < size; i++) {
       const v = at[first + i];
       if (i) shift += separation(at[first + i - 1], v, half, gaps, boxes);

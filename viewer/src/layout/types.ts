@@ -28,13 +28,13 @@ export interface PortedGraph extends FlatGraph {
 }
 
 export interface Options {
-  direction: "down" | "right";
+  direction: 'down' | 'right';
   gapX: number;
   gapY: number;
   /** Fold what is longer than this (along the direction) into columns. */
   maxHeight?: number;
   /** "good" (the default) spends more on small graphs; "fast" never does. */
-  quality?: "fast" | "good";
+  quality?: 'fast' | 'good';
 }
 
 export const NORMAL = 0;

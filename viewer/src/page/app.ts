@@ -374,11 +374,11 @@ export class App {
   async pickKernel(index: number): Promise<void> {
     const kernel = await this.client.kernel(index);
     this.pickedKernel = index;
-    this.kernels.mark(index, []);
     this.related = kernel.nodes;
     this.leftTab = 'kernels';
     this.lowTab = 'code';
     redrawChrome(this);
+    this.kernels.mark(index, []);
     await showLow(this);
     await repaint(this, true);
     await this.goTo(kernel.nodes);

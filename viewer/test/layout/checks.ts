@@ -1,6 +1,16 @@
-import { expect } from "vitest";
-import { overlaps, through } from "../../src/layout/metrics.ts";
-import { LANE, LOOP, NORMAL, WRAP, type EdgeLines, type FlatGraph, type FlatLayout, type NestedGraph, type NestedLayout } from "../../src/layout/types.ts";
+import { expect } from 'vitest';
+import { overlaps, through } from '../../src/layout/metrics.ts';
+import {
+  LANE,
+  LOOP,
+  NORMAL,
+  WRAP,
+  type EdgeLines,
+  type FlatGraph,
+  type FlatLayout,
+  type NestedGraph,
+  type NestedLayout,
+} from '../../src/layout/types.ts';
 
 const NEAR = 0.1;
 
@@ -16,26 +26,40 @@ interface Placed {
 }
 
 function onBorder(b: Placed, v: number, x: number, y: number): boolean {
-  const left = Math.abs(x - b.x[v]), right = Math.abs(x - b.x[v] - b.width[v]);
-  const top = Math.abs(y - b.y[v]), bottom = Math.abs(y - b.y[v] - b.height[v]);
-  const inX = x >= b.x[v] - NEAR && x <= b.x[v] + b.width[v] + NEAR, inY = y >= b.y[v] - NEAR && y <= b.y[v] + b.height[v] + NEAR;
+  const left = Math.abs(x - b.x[v]),
+    right = Math.abs(x - b.x[v] - b.width[v]);
+  const top = Math.abs(y - b.y[v]),
+    bottom = Math.abs(y - b.y[v] - b.height[v]);
+  const inX = x >= b.x[v] - NEAR && x <= b.x[v] + b.width[v] + NEAR,
+    inY = y >= b.y[v] - NEAR && y <= b.y[v] + b.height[v] + NEAR;
   return inX && inY && Math.min(left, right, top, bottom) <= NEAR;
 }
 
 /** Lines start and end on their boxes, point down (or right) unless marked, and stay within the drawing. */
-function expectLines(lines: EdgeLines, boxes: Placed, source: Int32Array, target: Int32Array, width: number, height: number, right: boolean): void {
+function expectLines(
+  lines: EdgeLines,
+  boxes: Placed,
+  source: Int32Array,
+  target: Int32Array,
+  width: number,
+  height: number,
+  right: boolean,
+): void {
   const { pointStart, points, edgeKind } = lines;
   expect(pointStart.length).toBe(source.length + 1);
   expect(points.length).toBe(2 * pointStart[source.length]);
   for (let e = 0; e < source.length; e++) {
-    const a = pointStart[e], b = pointStart[e + 1] - 1;
+    const a = pointStart[e],
+      b = pointStart[e + 1] - 1;
     expect(b).toBeGreaterThan(a);
     expect([NORMAL, LANE, LOOP, WRAP]).toContain(edgeKind[e]);
     expect(onBorder(boxes, source[e], points[2 * a], points[2 * a + 1]), `edge ${e} starts on box ${source[e]}`).toBe(true);
     expect(onBorder(boxes, target[e], points[2 * b], points[2 * b + 1]), `edge ${e} ends on box ${target[e]}`).toBe(true);
-    const along = right ? 0 : 1, marked = edgeKind[e] === LOOP || edgeKind[e] === WRAP;
+    const along = right ? 0 : 1,
+      marked = edgeKind[e] === LOOP || edgeKind[e] === WRAP;
     for (let i = a; i <= b; i++) {
-      const x = points[2 * i], y = points[2 * i + 1];
+      const x = points[2 * i],
+        y = points[2 * i + 1];
       if (!(x >= -NEAR && x <= width + NEAR && y >= -NEAR && y <= height + NEAR)) throw new Error(`edge ${e} leaves the drawing`);
       if (i > a && !marked && points[2 * i + along] < points[2 * i - 2 + along] - NEAR) throw new Error(`edge ${e} goes back`);
     }
@@ -72,7 +96,8 @@ export function expectGoodNested(graph: NestedGraph, layout: NestedLayout, right
       expect(layout.width[v]).toBe(graph.width[v]);
       expect(layout.height[v]).toBe(graph.height[v]);
     }
-    const left = g < 0 ? 0 : layout.x[g] + graph.padding, top = g < 0 ? 0 : layout.y[g] + graph.header + graph.padding;
+    const left = g < 0 ? 0 : layout.x[g] + graph.padding,
+      top = g < 0 ? 0 : layout.y[g] + graph.header + graph.padding;
     const end = g < 0 ? layout.totalWidth : layout.x[g] + layout.width[g] - graph.padding;
     const bottom = g < 0 ? layout.totalHeight : layout.y[g] + layout.height[g] - graph.padding;
     expect(layout.x[v]).toBeGreaterThanOrEqual(left - NEAR);

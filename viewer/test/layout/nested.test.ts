@@ -1,35 +1,48 @@
-import fc from "fast-check";
-import { describe, expect, test } from "vitest";
-import { segments } from "../../src/layout/metrics.ts";
-import { LayoutCache, layoutNested } from "../../src/layout/nested.ts";
-import type { NestedGraph } from "../../src/layout/types.ts";
-import { expectGoodNested } from "./checks.ts";
-import { anyNested, OPTIONS } from "./graphs.ts";
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { segments } from '../../src/layout/metrics.ts';
+import { LayoutCache, layoutNested } from '../../src/layout/nested.ts';
+import type { NestedGraph } from '../../src/layout/types.ts';
+import { expectGoodNested } from './checks.ts';
+import { anyNested, OPTIONS } from './graphs.ts';
 
-describe("any tree of groups", () => {
-  test("children inside parents, lines outside boxes, down unless marked", () => {
-    fc.assert(fc.property(anyNested, (g) => expectGoodNested(g, layoutNested(g, OPTIONS))), { numRuns: 300 });
+describe('any tree of groups', () => {
+  test('children inside parents, lines outside boxes, down unless marked', () => {
+    fc.assert(
+      fc.property(anyNested, (g) => expectGoodNested(g, layoutNested(g, OPTIONS))),
+      { numRuns: 300 },
+    );
   });
-  test("also to the right, and folded", () => {
-    fc.assert(fc.property(anyNested, (g) => {
-      const turned = layoutNested(g, { ...OPTIONS, direction: "right" });
-      expectGoodNested(g, turned, true);
-    }), { numRuns: 100 });
-    fc.assert(fc.property(anyNested, (g) => expectGoodNested(g, layoutNested(g, { ...OPTIONS, maxHeight: 150 }))), { numRuns: 100 });
+  test('also to the right, and folded', () => {
+    fc.assert(
+      fc.property(anyNested, (g) => {
+        const turned = layoutNested(g, { ...OPTIONS, direction: 'right' });
+        expectGoodNested(g, turned, true);
+      }),
+      { numRuns: 100 },
+    );
+    fc.assert(
+      fc.property(anyNested, (g) => expectGoodNested(g, layoutNested(g, { ...OPTIONS, maxHeight: 150 }))),
+      { numRuns: 100 },
+    );
   });
-  test("with a cache, cold or warm, gives the same drawing", () => {
+  test('with a cache, cold or warm, gives the same drawing', () => {
     const cache = new LayoutCache();
-    fc.assert(fc.property(anyNested, (g) => {
-      const plain = layoutNested(g, OPTIONS);
-      expect(layoutNested(g, OPTIONS, cache)).toEqual(plain);
-      expect(layoutNested(g, OPTIONS, cache)).toEqual(plain);
-    }), { numRuns: 100 });
+    fc.assert(
+      fc.property(anyNested, (g) => {
+        const plain = layoutNested(g, OPTIONS);
+        expect(layoutNested(g, OPTIONS, cache)).toEqual(plain);
+        expect(layoutNested(g, OPTIONS, cache)).toEqual(plain);
+      }),
+      { numRuns: 100 },
+    );
   });
 });
 
 /** Three equal groups in a row, each a chain of three boxes with a skip. */
 function blocks(): NestedGraph {
-  const parent: number[] = [], open: number[] = [];
+  const parent: number[] = [],
+    open: number[] = [];
   const edges: [number, number][] = [];
   let last = -1;
   for (let b = 0; b < 3; b++) {
@@ -42,22 +55,41 @@ function blocks(): NestedGraph {
   }
   const n = parent.length;
   return {
-    n, parent: Int32Array.from(parent), open: Uint8Array.from(open),
-    width: Float32Array.from(open, (o) => (o ? 0 : 60)), height: Float32Array.from(open, (o) => (o ? 0 : 28)),
-    header: 20, padding: 10,
-    source: Int32Array.from(edges, (e) => e[0]), target: Int32Array.from(edges, (e) => e[1]),
+    n,
+    parent: Int32Array.from(parent),
+    open: Uint8Array.from(open),
+    width: Float32Array.from(open, (o) => (o ? 0 : 60)),
+    height: Float32Array.from(open, (o) => (o ? 0 : 28)),
+    header: 20,
+    padding: 10,
+    source: Int32Array.from(edges, (e) => e[0]),
+    target: Int32Array.from(edges, (e) => e[1]),
   };
 }
 
-describe("groups", () => {
-  test("nothing, and an open group without content", () => {
-    const none: NestedGraph = { ...blocks(), n: 0, parent: new Int32Array(0), open: new Uint8Array(0), source: new Int32Array(0), target: new Int32Array(0) };
+describe('groups', () => {
+  test('nothing, and an open group without content', () => {
+    const none: NestedGraph = {
+      ...blocks(),
+      n: 0,
+      parent: new Int32Array(0),
+      open: new Uint8Array(0),
+      source: new Int32Array(0),
+      target: new Int32Array(0),
+    };
     expect(layoutNested(none, OPTIONS).totalWidth).toBe(0);
-    const empty: NestedGraph = { ...none, n: 1, parent: Int32Array.from([-1]), open: Uint8Array.from([1]), width: Float32Array.from([80]), height: new Float32Array(1) };
+    const empty: NestedGraph = {
+      ...none,
+      n: 1,
+      parent: Int32Array.from([-1]),
+      open: Uint8Array.from([1]),
+      width: Float32Array.from([80]),
+      height: new Float32Array(1),
+    };
     const out = layoutNested(empty, OPTIONS);
     expect([out.width[0], out.height[0]]).toEqual([80, 40]);
   });
-  test("edges into one group from one source share the way to its border", () => {
+  test('edges into one group from one source share the way to its border', () => {
     const g = blocks();
     const out = layoutNested(g, OPTIONS);
     expectGoodNested(g, out);
@@ -65,10 +97,11 @@ describe("groups", () => {
     expect(into.length).toBe(2);
     const [a, b] = into.map((e) => [...out.points.subarray(2 * out.pointStart[e], 2 * out.pointStart[e + 1])]);
     expect(a.slice(0, 2)).toEqual(b.slice(0, 2));
-    const together = segments(out).length, apart = segments({ pointStart: out.pointStart, points: out.points.map((v, i) => v + i * 1e-4) }).length;
+    const together = segments(out).length,
+      apart = segments({ pointStart: out.pointStart, points: out.points.map((v, i) => v + i * 1e-4) }).length;
     expect(together).toBeLessThan(apart);
   });
-  test("equal groups are laid out once", () => {
+  test('equal groups are laid out once', () => {
     const cache = new LayoutCache();
     const g = blocks();
     // give the first block the same border as the second: make the second and third equal
@@ -80,14 +113,14 @@ describe("groups", () => {
     layoutNested(g, { ...OPTIONS, gapX: 30 }, cache);
     expect(cache.misses).toBe(2 * before);
   });
-  test("a group that must not be cached is not", () => {
+  test('a group that must not be cached is not', () => {
     const cache = new LayoutCache();
     const g = { ...blocks(), key: () => null };
     layoutNested(g, OPTIONS, cache);
     layoutNested(g, OPTIONS, cache);
     expect(cache.misses).toBe(1); // the outermost level only
   });
-  test("opening one group recomputes it and what is around it", () => {
+  test('opening one group recomputes it and what is around it', () => {
     const cache = new LayoutCache();
     const g = blocks();
     const closed: NestedGraph = { ...g };
