@@ -25,7 +25,7 @@ function start(script: HTMLScriptElement | null): void {
   (window as unknown as { opscope: unknown }).opscope = handle(app);
   app.run(
     (async () => {
-      for (const capture of config.captures) await app.add(await bytes(capture, config), capture.name);
+      for (const capture of config.captures) await app.add(await content(capture, config), capture.name);
     })(),
   );
 }
@@ -36,13 +36,10 @@ function worker(script: HTMLScriptElement | null): Worker {
   return new Worker(URL.createObjectURL(new Blob([script?.textContent ?? ''], { type: 'text/javascript' })));
 }
 
-async function bytes(capture: Config['captures'][number], config: Config): Promise<Uint8Array> {
+/** The bytes of a capture, or their base64, which the engine unpacks: a large one would stop the page for a while. */
+async function content(capture: Config['captures'][number], config: Config): Promise<Uint8Array | string> {
   if (capture.url) return download(capture.url, config);
-  const text = document.getElementById(capture.data ?? '')?.textContent?.trim() ?? '';
-  const binary = atob(text);
-  const out = new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; i++) out[i] = binary.charCodeAt(i);
-  return out;
+  return document.getElementById(capture.data ?? '')?.textContent?.trim() ?? '';
 }
 
 async function download(url: string, config: Config): Promise<Uint8Array> {

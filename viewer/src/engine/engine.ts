@@ -56,8 +56,8 @@ export class Engine {
 
   // -- captures -----------------------------------------------------------------------------------
 
-  async load(bytes: Uint8Array, name: string): Promise<CaptureInfo> {
-    const capture = await Capture.open(bytes);
+  async load(data: Uint8Array | string, name: string): Promise<CaptureInfo> {
+    const capture = await Capture.open(typeof data === 'string' ? fromBase64(data) : data);
     const { manifest } = capture;
     const stages = [];
     for (const stage of manifest.stages) {
@@ -661,6 +661,13 @@ export class Engine {
     const { visible: v, metrics, tree } = this.view;
     return Array.from(v.item, (item) => (item < tree.nodes ? metrics.firstKernel(item) : -1));
   }
+}
+
+function fromBase64(text: string): Uint8Array {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  return bytes;
 }
 
 function intersect(a: number[], b: number[]): number[] {

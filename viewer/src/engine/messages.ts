@@ -95,7 +95,7 @@ export interface TableRow {
 
 /** The calls that the page makes; each answers with a promise. */
 export interface Calls {
-  load(bytes: Uint8Array, name: string): CaptureInfo;
+  load(data: Uint8Array | string, name: string): CaptureInfo; // a string is base64, as a one-file page holds it
   stage(capture: number, stage: number, options: ViewOptions): Picture;
   options(options: ViewOptions): Picture;
   open(items: number[], open: boolean): Picture;

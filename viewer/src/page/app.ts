@@ -170,9 +170,9 @@ export class App {
 
   // -- captures and stages --------------------------------------------------------------------------
 
-  async add(bytes: Uint8Array, name: string): Promise<void> {
+  async add(data: Uint8Array | string, name: string): Promise<void> {
     this.say(this.words.loading);
-    const info = await this.client.load(bytes, name);
+    const info = await this.client.load(data, name);
     this.captures.push(info);
     this.say('');
     if (this.captures.length === 1 || this.ready) {

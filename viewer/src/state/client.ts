@@ -28,7 +28,7 @@ export function connect(worker: Worker): Client {
             new Promise((resolve, reject) => {
               const id = next++;
               waiting.set(id, { resolve, reject });
-              const move = call === 'load' ? [(args[0] as Uint8Array).buffer as ArrayBuffer] : [];
+              const move = call === 'load' && ArrayBuffer.isView(args[0]) ? [args[0].buffer as ArrayBuffer] : [];
               worker.postMessage({ id, call, args }, move);
             }),
   });
