@@ -86,31 +86,44 @@ function cornersOf(boxes: Boxes): Corners {
 function pieces(edges: Edges): Pick<SceneIndex, 'pieces' | 'pieceEdge' | 'pieceFrom' | 'pieceTo'> {
   const { start, points } = edges;
   const [edge, from, to] = [new Bag(), new Bag(), new Bag()];
+  const hidden = covered(edges);
   for (let e = 0; e < edges.count; e++) {
     const end = start[e + 1]! - 1;
     let first = start[e]!;
     if (end <= first) continue;
+    const cut = (at: number): void => {
+      if (at > first) {
+        edge.push(e);
+        from.push(first);
+        to.push(at);
+      }
+      first = at;
+    };
     let [x0, y0] = [points[2 * first]!, points[2 * first + 1]!];
     let [x1, y1] = [x0, y0];
     for (let p = first + 1; p <= end; p++) {
       const [x, y] = [points[2 * p]!, points[2 * p + 1]!];
       const [w, h] = [Math.max(x1, x) - Math.min(x0, x), Math.max(y1, y) - Math.min(y0, y)];
-      if (Math.min(w, h) > FAT && p - 1 > first) {
-        edge.push(e);
-        from.push(first);
-        to.push(p - 1);
-        first = p - 1;
+      const isLong = longSide(points, p) > LONG;
+      if (isLong || (Math.min(w, h) > FAT && p - 1 > first)) {
+        cut(p - 1);
         x0 = x1 = points[2 * first]!;
         y0 = y1 = points[2 * first + 1]!;
+      }
+      if (isLong) {
+        // A long step is a piece of its own, or none where a longer one lies under it.
+        if (hidden[p]) first = p;
+        else cut(p);
+        x0 = x1 = x;
+        y0 = y1 = y;
+        continue;
       }
       x0 = Math.min(x0, x);
       x1 = Math.max(x1, x);
       y0 = Math.min(y0, y);
       y1 = Math.max(y1, y);
     }
-    edge.push(e);
-    from.push(first);
-    to.push(end);
+    cut(end);
   }
   const pieceEdge = edge.taken();
   const pieceFrom = from.taken();
@@ -122,6 +135,42 @@ function pieces(edges: Edges): Pick<SceneIndex, 'pieces' | 'pieceEdge' | 'pieceF
     classes[classOf(length, PIECE_LENGTHS)]!.push(i);
   }
   return { pieces: classes.map((bag) => buildTree(corners, bag.taken())), pieceEdge, pieceFrom, pieceTo };
+}
+
+/** Steps longer than this are looked at one by one. */
+const LONG = 600;
+
+/** The longer side of the step that ends at point p. */
+function longSide(points: Float32Array, p: number): number {
+  return Math.max(Math.abs(points[2 * p]! - points[2 * p - 2]!), Math.abs(points[2 * p + 1]! - points[2 * p - 1]!));
+}
+
+/**
+ * Long straight steps that lie on a longer one: a thousand edges of one bundle share their trunk, and drawing it a
+ * thousand times is what a frame would spend its time on. Marked by the point at which the step ends.
+ */
+function covered(edges: Edges): Uint8Array {
+  const { start, points } = edges;
+  const hidden = new Uint8Array(points.length / 2);
+  for (const axis of [0, 1]) {
+    const steps: number[] = [];
+    for (let e = 0; e < edges.count; e++) {
+      for (let p = start[e]! + 1; p < start[e + 1]!; p++) {
+        if (points[2 * p + axis] === points[2 * p - 2 + axis] && longSide(points, p) > LONG) steps.push(p);
+      }
+    }
+    const other = 1 - axis;
+    const low = (p: number) => Math.min(points[2 * p + other]!, points[2 * p - 2 + other]!);
+    const high = (p: number) => Math.max(points[2 * p + other]!, points[2 * p - 2 + other]!);
+    steps.sort((a, b) => points[2 * a + axis]! - points[2 * b + axis]! || low(a) - low(b) || high(b) - high(a) || a - b);
+    let [line, end] = [NaN, -Infinity];
+    for (const p of steps) {
+      if (points[2 * p + axis] !== line) [line, end] = [points[2 * p + axis]!, -Infinity];
+      if (high(p) <= end) hidden[p] = 1;
+      else end = high(p);
+    }
+  }
+  return hidden;
 }
 
 function pieceCorners(points: Float32Array, from: Int32Array, to: Int32Array): Corners {
