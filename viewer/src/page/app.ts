@@ -38,6 +38,7 @@ interface Moment {
 }
 
 const MARGIN = 36;
+const MOST_GLIDING = 4000;
 const READABLE = 0.6; // the zoom below which titles are hard to read
 
 export class App {
@@ -227,7 +228,9 @@ export class App {
     const before = this.picture;
     const old = anchor >= 0 && before ? place(before.scene, anchor) : null;
     this.picture = picture;
-    this.renderer.setScene(picture.scene, picture.index, before?.scene);
+    // Boxes glide to their new places where there are few enough to follow.
+    const gentle = before !== null && before.scene.boxes.count + picture.scene.boxes.count < MOST_GLIDING;
+    this.renderer.setScene(picture.scene, picture.index, gentle ? before.scene : undefined);
     const now = old ? place(picture.scene, anchor) : null;
     if (old && now) this.renderer.camera.keep({ x: old.x, y: old.y }, { x: now.x, y: now.y });
     this.run(repaint(this));
@@ -294,7 +297,7 @@ export class App {
     const scene = this.picture?.scene;
     if (!scene) return;
     this.renderer.camera.resize(this.canvas.clientWidth, this.canvas.clientHeight);
-    void this.renderer.camera.fit(this.extent(scene), MARGIN, ms);
+    void this.renderer.camera.fit(this.extent(scene), MARGIN, scene.boxes.count > 2 * MOST_GLIDING ? 0 : ms);
   }
 
   async setOptions(options: Partial<ViewOptions>): Promise<void> {
