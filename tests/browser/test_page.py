@@ -251,3 +251,53 @@ def test_hostile_names_are_harmless(page: Page, tmp_path: Path) -> None:
         page.evaluate(f"opscope.select(['#{i}'])")
     page.evaluate("opscope.find('script')")
     assert page.evaluate("window.hacked === undefined")
+
+
+def test_the_picture_shows_the_phases_in_their_colours(page: Page, one_file: Path) -> None:
+    """Not only state: what is on the canvas. Blue forward at the left, orange backward beside it."""
+    ready(page, one_file.as_uri())
+    seen = page.evaluate(
+        """() => {
+            const canvas = document.querySelector('canvas.graph');
+            const { data, width } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            const sums = { blue: [0, 0], orange: [0, 0] };
+            for (let i = 0; i < data.length; i += 4) {
+                const [r, g, b] = [data[i], data[i + 1], data[i + 2]];
+                const hit = b > r + 90 && b > g + 60 ? sums.blue : r > b + 90 && r > g + 50 ? sums.orange : null;
+                if (hit) { hit[0]++; hit[1] += (i / 4) % width; }
+            }
+            return Object.fromEntries(Object.entries(sums).map(([k, [n, x]]) => [k, { count: n, at: x / n / width }]));
+        }"""
+    )
+    assert seen["blue"]["count"] > 200
+    assert seen["orange"]["count"] > 200
+    assert seen["blue"]["at"] < seen["orange"]["at"]
+
+
+def test_dark_theme_and_direction(page: Page, one_file: Path) -> None:
+    ready(page, one_file.as_uri())
+    page.locator("canvas.graph").focus()
+    page.keyboard.press("t")
+    page.keyboard.press("d")
+    page.evaluate("opscope.idle()")
+    now = state(page)
+    assert now["theme"] == "dark"
+    boxes = {box["title"]: box for box in now["boxes"] if box["title"] in ("linear1", "linear2")}
+    assert boxes["linear1"]["x"] != boxes["linear2"]["x"]  # data now flows to the right
+    corner = page.evaluate(
+        "[...document.querySelector('canvas.graph').getContext('2d').getImageData(2, 2, 1, 1).data].slice(0, 3)"
+    )
+    assert max(corner) < 60
+
+
+def test_picking_a_kernel_lights_its_operators(page: Page, one_file: Path) -> None:
+    ready(page, one_file.as_uri())
+    page.get_by_role("tab", name="Kernels").click()
+    page.evaluate("opscope.kernel(24)")
+    expect(page.locator(".kernel-row.selected")).to_contain_text("multiply")
+    assert len(state(page)["related"]) == 4
+    page.locator("select.tool").select_option("kernel")
+    page.evaluate("opscope.idle()")
+    page.locator("select.tool").select_option("output size")
+    page.evaluate("opscope.idle()")
+    expect(page.locator(".legend")).to_contain_text("output size")
