@@ -162,7 +162,14 @@ def measure_opscope(file: Path, limit: float) -> dict[str, Any]:
         )
         expand = cpu(chromium.root) - before
         frames = pan(chromium.page)
-        return {"first": first, "open_standstill_ms": opening, "expand": expand, "expand_standstill_ms": standing, "memory_mb": chromium.peak(), **frames}
+        return {
+            "first": first,
+            "open_standstill_ms": opening,
+            "expand": expand,
+            "expand_standstill_ms": standing,
+            "memory_mb": chromium.peak(),
+            **frames,
+        }
     finally:
         chromium.close()
 
