@@ -56,6 +56,7 @@ export interface Scene {
 }
 
 export const PHASES = ['init', 'forward', 'backward', 'recompute', 'optimizer', 'other'] as const;
+export const ROLES = ['input', 'parameter', 'buffer', 'constant', 'activation', 'gradient', 'state'] as const;
 export type Phase = (typeof PHASES)[number];
 
 /** Colours by box and what is lit: the page sets these without a new layout. */

@@ -3,48 +3,30 @@
 import { buildIndex } from '../draw/index.ts';
 import { find } from '../find/find.ts';
 import { LayoutCache } from '../layout/nested.ts';
-import { PHASES } from '../scene.ts';
+import { PHASES, ROLES } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
-import { compose, type Bodies } from './compose.ts';
+import { children, details, inside, kernel, kernels, labels } from './answers.ts';
+import { compose } from './compose.ts';
 import { csr, row, type Csr } from './csr.ts';
-import type { Calls, CaptureInfo, Details, KernelRow, Picture, Ref, TableRow, TreeRow, ViewOptions } from './messages.ts';
+import type { Calls, CaptureInfo, Details, KernelRow, Picture, TableRow, TreeRow, ViewOptions } from './messages.ts';
 import { Metrics } from './metrics.ts';
+import { between, trace } from './paths.ts';
 import { Repeats } from './repeats.ts';
+import { csv, table } from './rows.ts';
 import { buildScene, shortOp } from './scene.ts';
 import { Sources } from './sources.ts';
-import { buildTree, groupClass, groupOrder, groupTitle, scopePath, type Tree } from './tree.ts';
+import { buildTree, scopePath, type Tree } from './tree.ts';
 import { Types } from './types.ts';
-import { visible, type Visible } from './visible.ts';
+import type { View } from './view.ts';
+import { visible } from './visible.ts';
 
-const ROLES = ['input', 'parameter', 'buffer', 'constant', 'activation', 'gradient', 'state'];
 const FIRST_BOXES = 70; // a picture opens by itself as far as this many boxes
-const MOST_REFS = 40;
 const NUMBERS = new Intl.NumberFormat('en');
 const CONSTANT = ROLES.indexOf('constant');
 
 interface Entry {
   info: CaptureInfo;
   capture: Capture;
-}
-
-/** One stage of one capture as it is looked at. */
-interface View {
-  capture: Capture;
-  stage: number;
-  graph: Graph;
-  bodies: Bodies;
-  types: Types;
-  outputs: Csr; // values by operator
-  readers: Csr; // uses by value
-  options: ViewOptions;
-  tree: Tree;
-  open: Uint8Array;
-  unfolded: Uint8Array;
-  cache: LayoutCache;
-  repeats: Repeats;
-  visible: Visible;
-  sources: Sources;
-  metrics: Metrics;
 }
 
 export class Engine {
@@ -282,11 +264,11 @@ export class Engine {
     const { graph, visible: v } = this.view;
     const links = graph.links.get('grad');
     if (!links) return new Int32Array(0);
-    const inside = item === null ? null : new Set(this.inside(item));
+    const members = item === null ? null : new Set(inside(this.view, item));
     const seen = new Set<number>();
     const out: number[] = [];
     for (let i = 0; i < links.source.length; i++) {
-      if (inside && !inside.has(links.source[i]!) && !inside.has(links.target[i]!)) continue;
+      if (members && !members.has(links.source[i]!) && !members.has(links.target[i]!)) continue;
       const [a, b] = [v.nodeBox[links.source[i]!]!, v.nodeBox[links.target[i]!]!];
       if (a < 0 || b < 0 || a === b || seen.has(a * v.count + b)) continue;
       seen.add(a * v.count + b);
@@ -329,201 +311,24 @@ export class Engine {
 
   // -- questions ----------------------------------------------------------------------------------
 
-  private ref(item: number): Ref {
-    const { tree, graph, capture } = this.view;
-    if (item < tree.nodes) return { item, label: capture.pools.strings.at(graph.op[item]!) };
-    return { item, label: groupTitle(tree, capture.pools, item - tree.nodes) };
-  }
-
-  private around(item: number): Ref[] {
-    const { tree } = this.view;
-    const path: Ref[] = [];
-    let g = item < tree.nodes ? tree.nodeGroup[item]! : (tree.parent[item - tree.nodes] ?? -1);
-    for (; g > 0; g = tree.parent[g]!) path.push(this.ref(tree.nodes + g));
-    return path.reverse();
-  }
-
   details(item: number): Details {
-    const view = this.view;
-    const { tree, graph, capture, types } = view;
-    const { pools } = capture;
-    const details: Details = {
-      item,
-      kind: 'op',
-      title: '',
-      op: '',
-      cls: '',
-      path: this.around(item),
-      phase: '',
-      name: '',
-      attrs: [],
-      inputs: [],
-      outputs: [],
-      backward: [],
-      forward: [],
-      kernels: [],
-      frames: [],
-      bodies: [],
-      size: 1,
-      phases: [],
-      ops: [],
-      measured: [],
-    };
-    if (item >= tree.nodes + tree.groups) {
-      const value = item - tree.nodes - tree.groups;
-      details.kind = 'input';
-      details.title = pools.strings.at(graph.valueName[value]!) || `input ${value}`;
-      details.outputs = [this.outputDetails(value)];
-      return details;
-    }
-    if (item >= tree.nodes) {
-      const g = item - tree.nodes;
-      details.kind = 'group';
-      details.title = groupTitle(tree, pools, g);
-      details.cls = groupClass(tree, pools, g);
-      details.phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!]! : '';
-      details.size = tree.size[g]!;
-      details.phases = PHASES.map(() => 0);
-      const ops = new Map<string, number>();
-      for (const node of this.inside(item)) {
-        details.phases[graph.phase[node]!]!++;
-        const op = pools.strings.at(graph.op[node]!);
-        ops.set(op, (ops.get(op) ?? 0) + 1);
-      }
-      details.ops = [...ops].sort((a, b) => b[1] - a[1]).slice(0, 12);
-      details.measured = view.metrics.describeGroup(this.inside(item));
-      // The same module in the other phases.
-      for (let other = 1; other < tree.groups; other++) {
-        if (other !== g && tree.scope[other] === tree.scope[g] && tree.scope[g]! > 0) {
-          const target = tree.phase[other] === PHASES.indexOf('backward') ? details.backward : details.forward;
-          target.push({ item: tree.nodes + other, label: `${PHASES[tree.phase[other]!] ?? ''} ${groupTitle(tree, pools, other)}` });
-        }
-      }
-      return details;
-    }
-    details.op = pools.strings.at(graph.op[item]!);
-    details.title = details.op;
-    details.name = pools.strings.at(graph.name[item]!);
-    details.phase = PHASES[graph.phase[item]!]!;
-    const scope = graph.scope[item]!;
-    details.cls = scope ? pools.scopes.cls.at(scope) : '';
-    const attrs = JSON.parse(pools.attrs.at(graph.attrs[item]!)) as Record<string, unknown>;
-    details.attrs = Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]);
-    for (let use = graph.useStart[item]!; use < graph.useStart[item + 1]!; use++) {
-      const value = graph.useValue[use]!;
-      const producer = value < 0 ? -1 : graph.producer[value]!;
-      details.inputs.push({
-        arg: pools.strings.at(graph.useArg[use]!),
-        value: value < 0 ? 'null' : pools.strings.at(graph.valueName[value]!),
-        type: value < 0 ? '' : types.text(graph.type[value]!),
-        bytes: value < 0 ? -1 : types.bytes(graph.type[value]!),
-        role: value < 0 ? '' : ROLES[graph.role[value]!]!,
-        from: producer < 0 ? null : this.ref(producer),
-      });
-    }
-    for (const value of row(view.outputs, item)) details.outputs.push(this.outputDetails(value));
-    const grads = graph.links.get('grad');
-    if (grads) {
-      for (let i = 0; i < grads.source.length; i++) {
-        if (grads.source[i] === item) details.backward.push(this.ref(grads.target[i]!));
-        if (grads.target[i] === item) details.forward.push(this.ref(grads.source[i]!));
-      }
-    }
-    const kernels = graph.groups.get('kernel');
-    if (kernels) {
-      for (let k = 0; k < kernels.name.length; k++) {
-        const members = kernels.member.subarray(kernels.start[k]!, kernels.start[k + 1]!);
-        if (members.includes(item)) details.kernels.push({ index: k, name: pools.strings.at(kernels.name[k]!), ops: members.length });
-      }
-    }
-    details.frames = view.sources.frames(item);
-    details.bodies = graph.bodies.filter((body) => body.node === item).map((body) => ({ label: body.label, nodes: body.graph }));
-    details.measured = view.metrics.describe(item);
-    return details;
+    return details(this.view, item);
   }
 
-  private outputDetails(value: number): Details['outputs'][number] {
-    const { graph, capture, types, readers } = this.view;
-    const users = [...new Set([...row(readers, value)].map((use) => graph.useNode[use]!))];
-    return {
-      value: capture.pools.strings.at(graph.valueName[value]!),
-      type: types.text(graph.type[value]!),
-      bytes: types.bytes(graph.type[value]!),
-      role: ROLES[graph.role[value]!]!,
-      to: users.slice(0, MOST_REFS).map((node) => this.ref(node)),
-      more: Math.max(0, users.length - MOST_REFS),
-    };
-  }
-
-  /** The operators of an item. */
   inside(item: number): number[] {
-    const { tree } = this.view;
-    if (item < 0) return [];
-    if (item < tree.nodes) return [item];
-    if (item >= tree.nodes + tree.groups) return [];
-    const nodes: number[] = [];
-    const todo = [item - tree.nodes];
-    while (todo.length) {
-      const g = todo.pop()!;
-      for (const node of row(tree.childNodes, g)) nodes.push(node);
-      for (const child of row(tree.childGroups, g)) todo.push(child);
-    }
-    return nodes.sort((a, b) => a - b);
+    return inside(this.view, item);
   }
 
   children(item: number): TreeRow[] {
-    const { tree, graph, capture } = this.view;
-    const g = item < 0 ? 0 : item - tree.nodes;
-    const groups = [...row(tree.childGroups, g)].map((child) => ({
-      item: tree.nodes + child,
-      title: groupTitle(tree, capture.pools, child),
-      cls: groupClass(tree, capture.pools, child),
-      size: tree.size[child]!,
-      phase: tree.phase[child]! >= 0 ? tree.phase[child]! : graph.phase[tree.first[child]!]!,
-      children: row(tree.childGroups, child).length + row(tree.childNodes, child).length,
-      isGroup: true,
-      order: groupOrder(tree, child),
-    }));
-    const nodes = [...row(tree.childNodes, g).subarray(0, 2000)].map((node) => ({
-      item: node,
-      title: capture.pools.strings.at(graph.op[node]!),
-      cls: '',
-      size: 1,
-      phase: graph.phase[node]!,
-      children: 0,
-      isGroup: false,
-      order: node,
-    }));
-    return [...groups, ...nodes].sort((a, b) => a.order - b.order);
+    return children(this.view, item);
   }
 
   kernels(): KernelRow[] {
-    const { graph, capture, metrics } = this.view;
-    const kernels = graph.groups.get('kernel');
-    if (!kernels) return [];
-    const runs = new Map<string, number>();
-    const keys = Array.from(kernels.name, (name, k) => `${kernels.attrs[k]}/${kernels.attrs[k] ? '' : name}`);
-    for (const key of keys) runs.set(key, (runs.get(key) ?? 0) + 1);
-    return Array.from(kernels.name, (name, index) => ({
-      index,
-      name: capture.pools.strings.at(name),
-      ops: kernels.start[index + 1]! - kernels.start[index]!,
-      runs: runs.get(keys[index]!)!,
-      code: kernels.code[index]! > 0,
-      time: metrics.kernelTime(index),
-    }));
+    return kernels(this.view);
   }
 
   kernel(index: number): ReturnType<Calls['kernel']> {
-    const { graph, capture } = this.view;
-    const kernels = graph.groups.get('kernel')!;
-    const attrs = JSON.parse(capture.pools.attrs.at(kernels.attrs[index]!)) as Record<string, unknown>;
-    return {
-      nodes: [...kernels.member.subarray(kernels.start[index]!, kernels.start[index + 1]!)],
-      code: capture.pools.strings.at(kernels.code[index]!),
-      name: capture.pools.strings.at(kernels.name[index]!),
-      attrs: Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]),
-    };
+    return kernel(this.view, index);
   }
 
   find(query: string): { nodes: number[]; error: string } {
@@ -535,54 +340,17 @@ export class Engine {
   }
 
   labels(items: number[]): { item: number; label: string; where: string }[] {
-    const { tree, graph, capture } = this.view;
-    return items.map((item) => ({
-      item,
-      label: this.ref(item).label,
-      where: item < tree.nodes ? scopePath(capture.pools, graph.scope[item]!) : '',
-    }));
+    return labels(this.view, items);
   }
 
   // -- the table ----------------------------------------------------------------------------------
 
-  private cells(node: number): (string | number | null)[] {
-    const { graph, capture, types, outputs, metrics } = this.view;
-    const out = row(outputs, node)[0];
-    return [
-      node,
-      capture.pools.strings.at(graph.op[node]!),
-      PHASES[graph.phase[node]!]!,
-      scopePath(capture.pools, graph.scope[node]!),
-      out === undefined ? '' : capture.pools.strings.at(graph.valueName[out]!),
-      out === undefined ? '' : types.text(graph.type[out]!),
-      ...metrics.columns.map((name) => metrics.value(name, node)),
-    ];
-  }
-
   table(sort: number, down: boolean, filter: number[] | null, first: number, count: number): { total: number; rows: TableRow[] } {
-    const { graph, metrics } = this.view;
-    const order = filter ? filter.slice() : Array.from({ length: graph.nodes }, (_, i) => i);
-    if (sort > 0) {
-      const metric = metrics.columns[sort - 6];
-      const key: (node: number) => string | number = metric
-        ? (node) => metrics.value(metric, node) ?? -1
-        : (node) => this.cells(node)[sort] ?? '';
-      const keys = new Map(order.map((node) => [node, key(node)]));
-      order.sort((a, b) => compare(keys.get(a)!, keys.get(b)!) || a - b);
-    }
-    if (down) order.reverse();
-    return { total: order.length, rows: order.slice(first, first + count).map((item) => ({ item, cells: this.cells(item) })) };
+    return table(this.view, sort, down, filter, first, count);
   }
 
   csv(filter: number[] | null): string {
-    const { graph, metrics } = this.view;
-    const order = filter ?? Array.from({ length: graph.nodes }, (_, i) => i);
-    const quoted = (cell: string | number | null) => {
-      const text = cell === null ? '' : String(cell);
-      return /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
-    };
-    const head = ['node', 'op', 'phase', 'module', 'name', 'type', ...metrics.columns];
-    return [head, ...order.map((node) => this.cells(node))].map((cells) => cells.map(quoted).join(',')).join('\n');
+    return csv(this.view, filter);
   }
 
   // -- source -------------------------------------------------------------------------------------
@@ -605,38 +373,12 @@ export class Engine {
 
   // -- paths --------------------------------------------------------------------------------------
 
-  /** Everything that an item depends on (up), or that depends on it (down). */
   trace(item: number, way: 'up' | 'down'): number[] {
-    const { graph, outputs, readers } = this.view;
-    const seen = new Uint8Array(graph.nodes);
-    const todo = this.inside(item);
-    for (const node of todo) seen[node] = 1;
-    const next = (node: number) => {
-      if (!seen[node]) {
-        seen[node] = 1;
-        todo.push(node);
-      }
-    };
-    while (todo.length) {
-      const node = todo.pop()!;
-      if (way === 'up') {
-        for (let use = graph.useStart[node]!; use < graph.useStart[node + 1]!; use++) {
-          const value = graph.useValue[use]!;
-          if (value >= 0 && graph.producer[value]! >= 0) next(graph.producer[value]!);
-        }
-      } else {
-        for (const value of row(outputs, node)) for (const use of row(readers, value)) next(graph.useNode[use]!);
-      }
-    }
-    const found: number[] = [];
-    for (let i = 0; i < seen.length; i++) if (seen[i]) found.push(i);
-    return found;
+    return trace(this.view, item, way);
   }
 
-  /** The operators on data paths from one item to the other, whichever comes first. */
   between(a: number, b: number): number[] {
-    const there = intersect(this.trace(a, 'down'), this.trace(b, 'up'));
-    return there.length ? there : intersect(this.trace(b, 'down'), this.trace(a, 'up'));
+    return between(this.view, a, b);
   }
 
   // -- colours ------------------------------------------------------------------------------------
@@ -645,7 +387,7 @@ export class Engine {
     const { visible: v, metrics } = this.view;
     const values = Array.from(v.item, (item, box) => {
       if (v.open[box]) return null;
-      return metrics.rollUp(name, this.inside(item), v.repeat[box]!);
+      return metrics.rollUp(name, inside(this.view, item), v.repeat[box]!);
     });
     const known = values.filter((x): x is number => x !== null);
     let min = Infinity;
@@ -668,16 +410,6 @@ function fromBase64(text: string): Uint8Array {
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
   return bytes;
-}
-
-function intersect(a: number[], b: number[]): number[] {
-  const set = new Set(b);
-  return a.filter((x) => set.has(x));
-}
-
-function compare(a: string | number, b: string | number): number {
-  if (typeof a === 'number' && typeof b === 'number') return a - b;
-  return String(a).localeCompare(String(b), 'en', { numeric: true });
 }
 
 /** Operators that only make a constant: drawn inside the operator that reads it. */

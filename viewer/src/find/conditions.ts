@@ -4,12 +4,10 @@
 // once; the columns of the graph then spread the verdicts over the nodes.
 
 import type { Graph, Pools } from '../wire/capture.ts';
-import { PHASES } from '../scene.ts';
+import { PHASES, ROLES } from '../scene.ts';
 import { scopePath } from '../engine/tree.ts';
 import { attrTest, chosen, frameTest, shapeTest, textTest, type Test } from './match.ts';
 import type { Term } from './parse.ts';
-
-const ROLES = ['input', 'parameter', 'buffer', 'constant', 'activation', 'gradient', 'state'] as const;
 
 export type Mask = Uint8Array; // 0 or 1 for each row
 

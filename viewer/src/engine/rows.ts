@@ -1,0 +1,59 @@
+// The table of operators: rows, sorting, CSV.
+
+import { PHASES } from '../scene.ts';
+import { row } from './csr.ts';
+import type { TableRow } from './messages.ts';
+import { scopePath } from './tree.ts';
+import type { View } from './view.ts';
+
+export function cells(view: View, node: number): (string | number | null)[] {
+  const { graph, capture, types, outputs, metrics } = view;
+  const out = row(outputs, node)[0];
+  return [
+    node,
+    capture.pools.strings.at(graph.op[node]!),
+    PHASES[graph.phase[node]!]!,
+    scopePath(capture.pools, graph.scope[node]!),
+    out === undefined ? '' : capture.pools.strings.at(graph.valueName[out]!),
+    out === undefined ? '' : types.text(graph.type[out]!),
+    ...metrics.columns.map((name) => metrics.value(name, node)),
+  ];
+}
+
+export function table(
+  view: View,
+  sort: number,
+  down: boolean,
+  filter: number[] | null,
+  first: number,
+  count: number,
+): { total: number; rows: TableRow[] } {
+  const { graph, metrics } = view;
+  const order = filter ? filter.slice() : Array.from({ length: graph.nodes }, (_, i) => i);
+  if (sort > 0) {
+    const metric = metrics.columns[sort - 6];
+    const key: (node: number) => string | number = metric
+      ? (node) => metrics.value(metric, node) ?? -1
+      : (node) => cells(view, node)[sort] ?? '';
+    const keys = new Map(order.map((node) => [node, key(node)]));
+    order.sort((a, b) => compare(keys.get(a)!, keys.get(b)!) || a - b);
+  }
+  if (down) order.reverse();
+  return { total: order.length, rows: order.slice(first, first + count).map((item) => ({ item, cells: cells(view, item) })) };
+}
+
+export function csv(view: View, filter: number[] | null): string {
+  const { graph, metrics } = view;
+  const order = filter ?? Array.from({ length: graph.nodes }, (_, i) => i);
+  const quoted = (cell: string | number | null) => {
+    const text = cell === null ? '' : String(cell);
+    return /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+  };
+  const head = ['node', 'op', 'phase', 'module', 'name', 'type', ...metrics.columns];
+  return [head, ...order.map((node) => cells(view, node))].map((cells) => cells.map(quoted).join(',')).join('\n');
+}
+
+function compare(a: string | number, b: string | number): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  return String(a).localeCompare(String(b), 'en', { numeric: true });
+}
