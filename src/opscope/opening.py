@@ -23,7 +23,7 @@ def open(path: StrPath, *, sources: Iterable[StrPath] = (), profile: StrPath | N
     from opscope.readers.sources import embed, in_folders
 
     folders = [Path(folder) for folder in sources]
-    options = Options(sources=folders, profile=Path(profile) if profile is not None else None)
+    options = Options(profile=Path(profile) if profile is not None else None)
     capture = registry.read(Source.of(path), options)
     if folders:
         embed(capture, in_folders(folders))

@@ -214,13 +214,10 @@ class GraphBuilder:
         """Say that `value` lives in the memory of `owner` (a view, an update in place, a tied weight)."""
         self._values[value * _VALUE_FIELDS + 4] = self._values[owner * _VALUE_FIELDS + 4]
 
-    def set_phase(self, node: int, phase: str) -> None:
-        self._phases[node] = PHASE_ID[phase]
-
     # -- relations ------------------------------------------------------------------------------
 
     def link(self, kind: str, source: int, target: int) -> None:
-        """Join two nodes; see `relations.LINK_KINDS` for which way it reads."""
+        """Join two nodes; see `relations.Links` for which way it reads."""
         sources, targets = self._links.setdefault(kind, (array("i"), array("i")))
         sources.append(source)
         targets.append(target)

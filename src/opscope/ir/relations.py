@@ -8,18 +8,16 @@ import numpy as np
 
 from .columns import Int32, frozen
 
-# What a link means, read "source … target".
-LINK_KINDS = {
-    "grad": "the target computes a gradient of the source",
-    "recompute": "the target runs the source once more",
-    "alias": "the target makes a view of what the source made",
-    "control": "the target must run after the source",
-}
-
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Pairs of nodes of one kind; a node may stand in many pairs."""
+    """Pairs of nodes of one kind; a node may stand in many pairs. The kinds, read from source to target:
+
+    grad       the target computes a gradient of the source
+    recompute  the target runs the source once more
+    alias      the target makes a view of what the source made
+    control    the target must run after the source
+    """
 
     kind: str
     source: Int32

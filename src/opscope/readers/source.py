@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +16,8 @@ HEAD = 4096
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may say about how to read: where to look for source text, and a profile report."""
+    """What a user may say about how to read."""
 
-    sources: Sequence[Path] = ()
     profile: Path | None = None
 
 

@@ -41,7 +41,6 @@ export function details(view: View, item: number): Details {
     forward: [],
     kernels: [],
     frames: [],
-    bodies: [],
     size: 1,
     phases: [],
     ops: [],
@@ -115,7 +114,6 @@ export function details(view: View, item: number): Details {
     }
   }
   details.frames = view.sources.frames(item);
-  details.bodies = graph.bodies.filter((body) => body.node === item).map((body) => ({ label: body.label, nodes: body.graph }));
   details.measured = view.metrics.describe(item);
   return details;
 }

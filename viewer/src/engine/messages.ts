@@ -62,7 +62,6 @@ export interface Details {
   forward: Ref[];
   kernels: { index: number; name: string; ops: number }[];
   frames: { file: string; line: number; fn: string }[];
-  bodies: { label: string; nodes: number }[];
   size: number;
   phases: number[];
   ops: [string, number][];
