@@ -12,10 +12,10 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+import jittor as jt
 import numpy as np
 from jittor.models import resnet
 
-import jittor as jt
 import opscope
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+import jittor as jt
 import pytest
 from small_models import numbers
-
-import jittor as jt
 
 
 @pytest.fixture(autouse=True)

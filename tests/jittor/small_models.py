@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from jittor import nn
 
 import opscope
-from jittor import nn
 
 
 class MLP(nn.Module):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 import jittor as jt
-import opscope
+import pytest
 from jittor import nn
+
+import opscope
 from opscope.tracers import registry
 
 

@@ -7,13 +7,13 @@ import sys
 import weakref
 from collections import Counter
 
+import jittor as jt
 import numpy as np
 import pytest
+from jittor import nn
 from small_models import MLP, ConvNet, inputs, line, numbers, paths
 
-import jittor as jt
 import opscope
-from jittor import nn
 from opscope.ir import verify
 
 OPTIMIZERS = {

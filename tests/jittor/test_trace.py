@@ -5,13 +5,13 @@ from __future__ import annotations
 import cProfile
 from pathlib import Path
 
+import jittor as jt
 import numpy as np
 import pytest
+from jittor import nn
 from small_models import MLP, inputs, line, numbers, paths
 
-import jittor as jt
 import opscope
-from jittor import nn
 from opscope.ir import verify
 
 PACKAGE = str(Path(opscope.__file__).parent)

@@ -57,6 +57,7 @@ class Framework(NamedTuple):
 # The key is the name one imports and the name of `framework=`.
 FRAMEWORKS: dict[str, Framework] = {
     "jittor": Framework("opscope.tracers.jittor", ("jittor", "jittor_core")),
+    "torch": Framework("opscope.tracers.torch", ("torch",)),
 }
 
 

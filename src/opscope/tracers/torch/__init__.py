@@ -1,0 +1,73 @@
+"""Live capture of PyTorch: the recorder sees what really runs; `how=` chooses one of torch's own graphs instead."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from types import FrameType
+from typing import Any
+
+from opscope.ir import Capture
+
+from .graphs import WAYS, existing
+from .session import Session, models_in, optimizers_in
+
+HOW = ("auto", "record", *WAYS)
+
+
+def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType) -> Capture:
+    """Call a module or a function once, or take a graph that exists already as it is."""
+    if how in WAYS:
+        return importlib.import_module(WAYS[how]).capture(target, args, kwargs, caller=caller)
+    if how == "auto" and not args and not kwargs and (found := existing(target)) is not None:
+        return found
+    import torch  # pyright: ignore[reportMissingImports]
+
+    owner = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
+    model = owner if isinstance(owner, torch.nn.Module) else None
+    session = Session(
+        torch,
+        caller,
+        models=[(type(model).__name__, model)] if model is not None else models_in(torch, caller, ()),
+        main=model,
+        arguments=_arguments(target, args, kwargs),
+        hide_root=model is not None,
+    )
+    try:
+        result = target(*args, **kwargs)
+    except BaseException:
+        session.abort()
+        raise
+    return session.finish(result)
+
+
+def start(
+    *,
+    model: Any = None,
+    optimizer: Any = None,
+    how: str = "auto",
+    caller: FrameType,
+    values: bool = False,
+    times: bool = False,
+) -> Session:
+    import torch  # pyright: ignore[reportMissingImports]
+
+    return Session(
+        torch,
+        caller,
+        models=models_in(torch, caller, model),
+        main=model if isinstance(model, torch.nn.Module) else None,
+        optimizers=optimizers_in(torch, caller, optimizer),
+        values=values,
+        times=times,
+    )
+
+
+def _arguments(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The arguments with the names that the target has for them."""
+    call = getattr(target, "forward", target)
+    try:
+        bound = inspect.signature(call).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # torch says better than we could what is wrong with the arguments
+        return [*((f"args[{number}]", value) for number, value in enumerate(args)), *kwargs.items()]
+    return list(bound.arguments.items())

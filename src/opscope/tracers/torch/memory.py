@@ -1,0 +1,291 @@
+"""Which value a tensor is: follows views and in-place writes through the memory that tensors share.
+
+A value is what an operator made, for ever; a tensor is a window on memory that later operators may write.
+So a tensor is looked up by its memory (the storage), its window (offset, shape, strides, dtype) and, where
+two tensors have the same window on the same memory (`x` and `x.detach()`), by the tensor object.
+
+No tensor is kept alive. A storage is held by a weak reference of torch's own: its memory goes when its last
+tensor goes, but its address is not given to another storage while we record.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, NamedTuple
+
+_WINDOW_BITS = 24
+_ALL = -1  # the window of a write to a whole storage
+_MOST_PARTS = 64  # writes to parts of one storage before the next write takes them all in
+
+
+class Window(NamedTuple):
+    """The part of a storage that a tensor shows, and how."""
+
+    offset: Any
+    shape: Any
+    stride: Any
+    dtype: Any
+    device: Any
+
+
+class Extent(NamedTuple):
+    """Where a window begins and ends in its storage, in bytes, and whether it fills all between."""
+
+    start: int
+    end: int
+    is_dense: bool
+
+
+class Memory:
+    """Values in the order they were made, and the way from a tensor to its value."""
+
+    def __init__(self, torch: Any) -> None:
+        self._tensor: type[Any] = torch.Tensor
+        self._free: Any = torch.UntypedStorage._free_weak_ref
+        self._expired: Any = torch.UntypedStorage._expired
+        self._window_ids: dict[Any, int] = {}
+        self.windows: list[Window] = []
+        self._extents: dict[int, Extent | None] = {}
+        self._storage_ids: dict[int, int] = {}  # torch's address of the storage -> our number
+        self._addresses: list[int] = []
+        self._odd: dict[int, tuple[Any, int]] = {}  # tensors without a storage (sparse): id -> (weak reference, number)
+        # By value:
+        self.place: list[int] = []  # storage and window; a list, whose append is twice as fast as an array's
+        self.writes: set[int] = set()  # values that an operator wrote over others
+        # The newest value by place, and by the tensor object that was seen with it.
+        self._newest: dict[int, int] = {}
+        self._by_object: dict[int, int] = {}
+        self._writes: dict[int, list[tuple[int, int]]] = {}  # storage -> (window, value), since one that wrote it all
+        self._taken_in: set[int] = set()  # storages whose next write reads all the writes before it
+        self.outside: list[tuple[int, Any]] = []  # values that no recorded operator made, with a weak reference
+
+    # -- the hot path ---------------------------------------------------------------------------
+
+    def place_of(self, tensor: Any) -> int:
+        """Storage and window in one number."""
+        try:
+            address = tensor.untyped_storage()._cdata
+        except (RuntimeError, NotImplementedError):
+            return self._odd_storage(tensor) << _WINDOW_BITS | self._window(tensor)
+        storage = self._storage_ids.get(address)
+        if storage is None:
+            storage = self._new_storage(tensor, address)
+        try:
+            window = self._window_ids[
+                tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device
+            ]
+        except (KeyError, TypeError, RuntimeError):
+            window = self._window(tensor)
+        return storage << _WINDOW_BITS | window
+
+    def read(self, tensor: Any) -> int | list[int]:
+        """The value that this tensor shows now; several where its memory was written in parts."""
+        value = self._by_object.get(id(tensor))
+        if value is not None:
+            try:
+                storage = self._storage_ids.get(tensor.untyped_storage()._cdata)
+            except (RuntimeError, NotImplementedError):
+                storage = None
+            # The same object on the same memory: its window changes only in operators that we see.
+            if storage is not None and self.place[value] >> _WINDOW_BITS == storage and storage not in self._writes:
+                return value
+        place = self.place_of(tensor)
+        if value is None or self.place[value] != place:
+            value = self._newest.get(place, -1)
+        if place >> _WINDOW_BITS in self._writes:
+            return self._read_written(tensor, place, value)
+        return value if value >= 0 else self._from_outside(tensor, place)
+
+    def made(self, tensor: Any, is_write: bool) -> int:
+        """A new value for a tensor that an operator returned or wrote."""
+        place = self.place_of(tensor)
+        value = len(self.place)
+        self.place.append(place)
+        self._newest[place] = value
+        self._by_object[id(tensor)] = value
+        if is_write:
+            self.writes.add(value)
+            self._written(tensor, place, value)
+        return value
+
+    # -- what happens less often ----------------------------------------------------------------
+
+    def _new_storage(self, tensor: Any, address: int) -> int:
+        storage = self._storage_ids[address] = len(self._addresses)
+        # The weak reference is the address itself, with torch's weak count one up until `release`.
+        self._addresses.append(tensor.untyped_storage()._weak_ref())
+        return storage
+
+    def _odd_storage(self, tensor: Any) -> int:
+        """A sparse tensor has no storage: it is known as an object."""
+        reference, storage = self._odd.get(id(tensor), (None, -1))
+        if reference is None or reference() is not tensor:
+            storage = len(self._addresses)
+            self._addresses.append(0)
+            self._odd[id(tensor)] = weakref.ref(tensor), storage
+        return storage
+
+    def _window(self, tensor: Any) -> int:
+        try:
+            shown = Window(tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+        except (RuntimeError, NotImplementedError):  # sparse tensors and their like have no strides
+            shown = Window(0, tensor.shape, (), tensor.dtype, tensor.device)
+        try:
+            key: Any = tuple(shown)
+            hash(key)
+        except TypeError:  # symbolic sizes
+            key = str(shown)
+        window = self._window_ids.setdefault(key, len(self.windows))
+        if window == len(self.windows):
+            self.windows.append(shown)
+        return window
+
+    def _from_outside(self, tensor: Any, place: int) -> int:
+        value = len(self.place)
+        self.place.append(place)
+        self._newest[place] = value
+        self._by_object[id(tensor)] = value
+        self.outside.append((value, weakref.ref(tensor)))
+        return value
+
+    def _read_written(self, tensor: Any, place: int, own: int) -> int | list[int]:
+        """Own value, and what was written since over the same bytes. Values are numbered in time."""
+        storage, window = place >> _WINDOW_BITS, place & (1 << _WINDOW_BITS) - 1
+        found: list[int] = []
+        for written, value in reversed(self._writes[storage]):
+            if value <= own:
+                break
+            if self._covers(written, window):
+                found.append(value)
+                return found[::-1] if len(found) > 1 else value
+            if self._overlap(written, window):
+                found.append(value)
+        found.append(own if own >= 0 else self._from_outside(tensor, place))
+        return found[::-1] if len(found) > 1 else found[0]
+
+    def _written(self, tensor: Any, place: int, value: int) -> None:
+        storage, window = place >> _WINDOW_BITS, place & (1 << _WINDOW_BITS) - 1
+        extent = self._extent(window)
+        try:
+            is_all = extent is not None and extent.is_dense and extent.end - extent.start == _bytes(tensor)
+        except (RuntimeError, NotImplementedError):
+            is_all = False
+        if is_all or storage in self._taken_in:
+            self._taken_in.discard(storage)
+            self._writes[storage] = [(_ALL, value)]
+        else:
+            self._writes.setdefault(storage, []).append((window, value))
+
+    def pending(self, tensor: Any) -> list[int]:
+        """Writes to parts of this tensor's memory, once there are so many that the next one should take them in."""
+        storage = self.place_of(tensor) >> _WINDOW_BITS
+        writes = self._writes.get(storage, ())
+        if len(writes) < _MOST_PARTS:
+            return []
+        self._taken_in.add(storage)
+        return [value for _, value in writes]
+
+    def _extent(self, window: int) -> Extent | None:
+        if window not in self._extents:
+            shown = self.windows[window]
+            try:
+                self._extents[window] = _extent(shown)
+            except (TypeError, RuntimeError):  # symbolic sizes
+                self._extents[window] = None
+        return self._extents[window]
+
+    def _covers(self, written: int, window: int) -> bool:
+        if written in (window, _ALL):
+            return True
+        a, b = self._extent(written), self._extent(window)
+        return a is not None and b is not None and a.is_dense and a.start <= b.start and b.end <= a.end
+
+    def _overlap(self, written: int, window: int) -> bool:
+        a, b = self._extent(written), self._extent(window)
+        if a is None or b is None:
+            return True  # not known: then it may
+        if a.end <= b.start or b.end <= a.start:
+            return False
+        return not _apart(self.windows[written], self.windows[window])
+
+    # -- after the recording ----------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """How many values there are."""
+        return len(self.place)
+
+    def storage(self, value: int) -> int:
+        return self.place[value] >> _WINDOW_BITS
+
+    def window(self, value: int) -> Window:
+        return self.windows[self.place[value] & (1 << _WINDOW_BITS) - 1]
+
+    def storage_of(self, tensor: Any) -> int:
+        return self.place_of(tensor) >> _WINDOW_BITS
+
+    def is_alive(self, storage: int) -> bool:
+        address = self._addresses[storage]
+        return bool(address) and not self._expired(address)
+
+    def newest(self, tensor: Any) -> int | None:
+        """The value that a tensor shows, or None where nothing recorded touched it."""
+        place = self.place_of(tensor)
+        if place not in self._newest and place >> _WINDOW_BITS not in self._writes:
+            return None
+        value = self.read(tensor)
+        return value if isinstance(value, int) else value[-1]
+
+    def release(self) -> None:
+        """Give the addresses back. Nothing may be looked up after this."""
+        addresses, self._addresses = self._addresses, []
+        for address in addresses:
+            if address:
+                self._free(address)
+
+
+def _bytes(tensor: Any) -> int:
+    return int(tensor.untyped_storage().nbytes())
+
+
+def _extent(shown: Window) -> Extent:
+    size = int(shown.dtype.itemsize)
+    count, last = 1, 0
+    for length, stride in zip(shown.shape, shown.stride, strict=False):
+        count *= int(length)
+        last += (int(length) - 1) * int(stride)
+    start = int(shown.offset) * size
+    if count == 0:
+        return Extent(start, start, True)
+    return Extent(start, start + (last + 1) * size, count == last + 1)
+
+
+def _apart(a: Window, b: Window) -> bool:
+    """Whether two windows with the same strides, such as two columns of a matrix, share no element."""
+    strides = sorted({int(s) for s in (*a.stride, *b.stride) if s} | {1}, reverse=True)
+    if a.dtype != b.dtype:
+        return False
+    ranges = [_ranges(window, strides) for window in (a, b)]
+    if ranges[0] is None or ranges[1] is None:
+        return False
+    return any(x1 <= y0 or y1 <= x0 for (x0, x1), (y0, y1) in zip(*ranges, strict=True))
+
+
+def _ranges(window: Window, strides: list[int]) -> list[tuple[int, int]] | None:
+    """The indices that a window covers along each stride; None where it steps over the end of a row."""
+    lengths: dict[int, int] = {}
+    for length, stride in zip(window.shape, window.stride, strict=True):
+        if stride and length > 1:
+            if int(stride) in lengths:
+                return None
+            lengths[int(stride)] = int(length)
+    offset = int(window.offset)
+    found: list[tuple[int, int]] = []
+    row = None
+    for stride in strides:
+        first, offset = divmod(offset, stride)
+        end = first + lengths.get(stride, 1)
+        if row is not None and end * stride > row:
+            return None
+        found.append((first, end))
+        row = stride
+    return found

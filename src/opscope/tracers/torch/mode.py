@@ -1,0 +1,417 @@
+"""The recorder's hot path: torch calls `__torch_dispatch__` for every operator that runs.
+
+Here only numbers are appended to arrays; names, scopes and links are worked out when the recording is over.
+This code runs some ten thousand times in a training step, so it is written for speed: few calls, local names, one
+dictionary look-up where two would read nicer. benchmarks/bench_torch.py measures it.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import threading
+import time
+from array import array
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from . import private
+from .calls import Calls
+from .frames import locals_of
+from .memory import Memory
+from .places import GENERATOR, Places
+from .schemas import OTHER, TENSOR, Schema
+
+NO_SEQUENCE = -1
+ACCUMULATES = -2  # in `node_sequence`: the operator adds to the gradient of a leaf
+_ACCUMULATE_GRAD = 2**64 - 1  # what autograd gives as the sequence number of AccumulateGrad
+
+# In `state`:
+IN_BACKWARD, GRAD_ENABLED = 1, 2
+
+ARGUMENT_BITS = 20  # of a use: the rest is the value
+
+# The fields of a row, by operator. `sequence` is that of the gradient function that the operator gets,
+# `node_sequence` and `node` are those of the gradient function that it runs in.
+FIELDS = (
+    "schema",
+    "constant",
+    "call",
+    "place",
+    "state",
+    "sequence",
+    "node_sequence",
+    "node",
+    "use_end",
+    "output_end",
+)
+_pack = struct.Struct(f"{len(FIELDS)}q").pack
+
+
+class Log:
+    """What was recorded, as numbers."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.rows = bytearray()  # packing a row and adding its bytes is five times as fast as array.extend
+        self.uses = array("q")  # value and argument name in one number, see `use`
+        self.output_value = array("i")
+        self.schemas: list[Schema] = []
+        self.constants: list[tuple[Any, ...]] = []  # arguments that are not tensors: schema, name, value, name, …
+        self.argument_names: list[str] = []
+        self.node_names: list[str] = [""]
+        self.accumulated: dict[int, int] = {}  # operator -> the storage of the leaf whose gradient it adds to
+        self.seconds = array("d")
+        self.numbers: dict[int, list[float]] = {}  # value -> its numbers, on request
+
+    def column(self, name: str) -> list[int]:
+        table: npt.NDArray[np.int64] = np.frombuffer(self.rows, dtype=np.int64).reshape(-1, len(FIELDS))
+        return table[:, FIELDS.index(name)].tolist()
+
+    def use_columns(self) -> tuple[list[int], list[int]]:
+        """The value and the argument name of each use."""
+        uses = np.frombuffer(self.uses, dtype=np.int64)
+        return (uses >> ARGUMENT_BITS).tolist(), (uses & (1 << ARGUMENT_BITS) - 1).tolist()
+
+
+class Recorder:
+    """Sees every operator on its way through torch's dispatcher. `make_mode` gives it to torch."""
+
+    def __init__(
+        self,
+        torch: Any,
+        memory: Memory,
+        calls: Calls,
+        places: Places,
+        base: FrameType | None,
+        *,
+        times: bool = False,
+        values: bool = False,
+    ) -> None:
+        self.log = Log()
+        self.is_on = True
+        self.lost = 0
+        self.failure: Exception | None = None
+        self.named: dict[int, Any] = {}  # storages that have a name already
+        self.variables: dict[int, str] = {}  # value from outside -> the variable that held it
+        self.codes: list[Any] = []  # kept, so that no other code gets the same id
+        self._torch = torch
+        self._tensor: type[Any] = torch.Tensor
+        self._memory = memory
+        self._calls = calls
+        self._places = places
+        self._base = base
+        self._times = times
+        self._values = values
+        self._seen_outside = 0
+        self._schemas: dict[Any, int] = {}
+        self._constants: dict[Any, int] = {}
+        self._arguments: dict[str, int] = {}
+        self._nodes: dict[type[Any], int] = {}
+        self._sequence_number: Callable[[], int] = private.sequence_number(torch) or (lambda: 0)
+        self._current_node = private.current_node(torch)
+        self._engine = {id(code) for code in private.engine_codes(torch)}
+        self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+
+    def dispatcher(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any], FrameType | None], Any]:
+        """The function that runs one operator and notes it. One function with local names, because it is hot."""
+        log, memory, places = self.log, self._memory, self._places
+        schema_numbers, schemas, outside = self._schemas, log.schemas, memory.outside
+        tensor_type, read, made = self._tensor, memory.read, memory.made
+        sequence_number, current_node, thread = self._sequence_number, self._current_node, threading.get_ident
+        active_calls, base, place_at, flags = self._calls.active, self._base, places.at, places.flags
+        uses_log, outputs_log, rows = log.uses, log.output_value, log.rows
+        times, values = self._times, self._values
+
+        def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType | None) -> Any:
+            # Whatever goes wrong in the noting: the operator runs exactly once.
+            number = schema_numbers.get(func)
+            if number is None:
+                number = self._new_schema(func)
+            schema = schemas[number]
+            if schema.is_mark:
+                return func(*args, **kwargs)
+            uses: list[int] = []
+            constants: list[Any] = [number]
+            written: list[Any] | None = None
+            try:
+                # Before it runs: in-place operators change what their arguments show.
+                for (name, kind, argument), value in zip(schema.slots, args):  # noqa: B905 (defaults are left out)
+                    if kind == OTHER:
+                        constants.append(name)
+                        constants.append(value)
+                    elif kind == TENSOR and isinstance(value, tensor_type):
+                        shown = read(value)
+                        if isinstance(shown, int):
+                            uses.append(shown << ARGUMENT_BITS | argument)
+                        else:
+                            uses.extend([part << ARGUMENT_BITS | argument for part in shown])
+                    else:
+                        self._input(name, kind, value, uses, constants)
+                if kwargs or not schema.slots:
+                    self._rare_inputs(schema, args, kwargs, uses, constants)
+                if len(outside) != self._seen_outside:
+                    self._name_outside(frame)
+                if schema.may_write:
+                    written = self._about_to_write(schema, args, kwargs, uses)
+            except Exception as error:
+                self._lose(error)
+                return func(*args, **kwargs)
+            sequence = sequence_number() - 1
+            began = time.perf_counter() if times else 0.0
+            out = func(*args, **kwargs)
+            took = time.perf_counter() - began if times else 0.0
+            try:
+                if written is None and isinstance(out, tensor_type):
+                    outputs_log.append(made(out, False))
+                else:
+                    self._outputs(out, written or [])
+                active = active_calls.get(thread())
+                if active:
+                    call, _, stop, around = active[-1]
+                else:
+                    call, stop, around = -1, base, 0
+                node = current_node()
+                if node is None:
+                    place = place_at(frame, stop, around)
+                    if call < 0 and flags[place] & GENERATOR:
+                        call = self._call_of_generator(frame)
+                    state, node_sequence, node_name = 0, NO_SEQUENCE, 0
+                else:
+                    place, state, node_sequence, node_name = self._in_backward(node, frame, stop, around)
+                constant = -1 if len(constants) == 1 else self._constant(constants)
+                uses_log.extend(uses)
+                log.count += 1
+                # `extend`, not `+=`, which would make a local name of it
+                rows.extend(
+                    _pack(
+                        number,
+                        constant,
+                        call,
+                        place,
+                        state,
+                        sequence,
+                        node_sequence,
+                        node_name,
+                        len(uses_log),
+                        len(outputs_log),
+                    )
+                )
+                if times:
+                    log.seconds.append(took)
+                if values:
+                    self._keep_numbers(out)
+            except Exception as error:
+                self._lose(error)
+            return out
+
+        return dispatch
+
+    # -- before -----------------------------------------------------------------------------------
+
+    def _rare_inputs(
+        self,
+        schema: Schema,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        uses: list[int],
+        constants: list[Any],
+    ) -> None:
+        for name, value in kwargs.items():
+            _, kind, _ = schema.by_name.get(name, (name, _kind_of(value, self._tensor), 0))
+            self._input(name, kind, value, uses, constants)
+        if not schema.slots:  # a higher-order operator
+            for place, value in enumerate(args):
+                self._input(str(place), _kind_of(value, self._tensor), value, uses, constants)
+
+    def _input(self, name: str, kind: int, value: Any, uses: list[int], constants: list[Any]) -> None:
+        if kind == OTHER:
+            constants.append(name)
+            constants.append(value)
+        elif kind == TENSOR:
+            if isinstance(value, self._tensor):
+                shown = self._memory.read(value)
+                parts = [shown] if isinstance(shown, int) else shown
+                uses.extend([part << ARGUMENT_BITS | self._argument(name) for part in parts])
+            elif value is None:
+                uses.append(-1 << ARGUMENT_BITS | self._argument(name))
+            else:  # a number where a tensor may stand: `x + 1`
+                constants.append(name)
+                constants.append(value)
+        elif value is not None:
+            for place, item in enumerate(value):
+                self._input(f"{name}[{place}]", TENSOR, item, uses, constants)
+
+    def _about_to_write(
+        self, schema: Schema, args: tuple[Any, ...], kwargs: dict[str, Any], uses: list[int]
+    ) -> list[Any]:
+        """The tensors that will be written. After many writes to parts of one tensor, the next one reads them all."""
+        written = schema.written(args, kwargs)
+        for tensor in written:
+            for part in self._memory.pending(tensor):
+                uses.append(part << ARGUMENT_BITS | self._argument("written before"))
+        return written
+
+    def _new_schema(self, func: Any) -> int:
+        number = self._schemas[func] = len(self.log.schemas)
+        self.log.schemas.append(Schema(func, self._argument))
+        return number
+
+    def _argument(self, name: str) -> int:
+        argument = self._arguments.setdefault(name, len(self._arguments))
+        if argument == len(self.log.argument_names):
+            self.log.argument_names.append(name)
+        return argument
+
+    def _constant(self, constants: list[Any]) -> int:
+        """Arguments that are not tensors, each set once: a model calls the same operators with the same ones."""
+        # With their types: 1, 1.0 and True are equal, but not the same argument.
+        key: Any = (
+            *[tuple(cast("list[Any]", c)) if isinstance(c, list) else c for c in constants],
+            *map(type, constants),
+        )
+        try:
+            known = self._constants.get(key)
+        except TypeError:  # symbolic sizes, generators
+            key = repr(constants)
+            known = self._constants.get(key)
+        if known is None:
+            known = self._constants[key] = len(self.log.constants)
+            self.log.constants.append(tuple([_without_tensors(item, self._tensor) for item in constants]))
+        return known
+
+    def _name_outside(self, frame: FrameType | None) -> None:
+        """Tensors met for the first time that nobody has named: what do the user's variables call them?"""
+        outside = self._memory.outside
+        new = [(value, reference()) for value, reference in outside[self._seen_outside :]]
+        self._seen_outside = len(outside)
+        wanted = {id(t): value for value, t in new if t is not None and self._memory.storage(value) not in self.named}
+        while wanted and frame is not None and frame is not self._base:
+            if not private.is_torch(self._torch, frame.f_code):
+                for name, held in locals_of(frame).items():
+                    # The outermost name counts: it is the user's own.
+                    if id(held) in wanted and isinstance(held, self._tensor) and not name.startswith("_"):
+                        self.variables[wanted[id(held)]] = name
+            frame = frame.f_back
+
+    # -- after ------------------------------------------------------------------------------------
+
+    def _outputs(self, out: Any, written: list[Any]) -> None:
+        made = self._memory.made
+        returned = self._tensors(out)
+        writes = {id(tensor) for tensor in written}
+        found = [made(tensor, id(tensor) in writes) for tensor in returned]
+        writes.difference_update([id(tensor) for tensor in returned])
+        found.extend([made(tensor, True) for tensor in written if id(tensor) in writes])
+        self.log.output_value.extend(found)
+
+    def _tensors(self, out: Any) -> list[Any]:
+        """The tensors that an operator returned: one, or several, some of them in a list."""
+        if isinstance(out, self._tensor):
+            return [out]
+        if not isinstance(out, tuple | list):
+            return []
+        return [tensor for item in cast("list[Any]", out) for tensor in self._tensors(item)]
+
+    def _in_backward(
+        self, node: Any, frame: FrameType | None, stop: FrameType | None, around: int
+    ) -> tuple[int, int, int, int]:
+        """The stack, the state, and the sequence number and name of the running gradient function."""
+        state = IN_BACKWARD | GRAD_ENABLED if self._grad_enabled() else IN_BACKWARD
+        if frame is None or id(frame.f_code) in self._engine:
+            place = 0  # called by the engine itself: the line is that of the forward operator
+        else:
+            place = self._places.at(frame, stop, around)
+        kind = cast("type[Any]", type(node))
+        name = self._nodes.get(kind)
+        if name is None:
+            name = self._nodes[kind] = len(self.log.node_names)
+            self.log.node_names.append(kind.__name__)
+        sequence = node._sequence_nr()
+        if sequence == _ACCUMULATE_GRAD:
+            sequence = ACCUMULATES
+            variable = getattr(node, "variable", None)
+            if variable is not None:
+                self.log.accumulated[self.log.count] = self._memory.storage_of(variable)
+        return place, state, sequence, name
+
+    def _call_of_generator(self, frame: FrameType | None) -> int:
+        """What a module's generator does after the module returned it, belongs to that call."""
+        while frame is not None and frame is not self._base:
+            owner = locals_of(frame).get("self")
+            if owner is not None and hasattr(owner, "_modules"):
+                call = self._calls.last_call(owner)
+                if call >= 0:
+                    return call
+            frame = frame.f_back
+        return -1
+
+    def _keep_numbers(self, out: Any) -> None:
+        tensors = self._tensors(out)
+        made = self.log.output_value[len(self.log.output_value) - len(tensors) :]
+        for value, tensor in zip(made, tensors, strict=True):
+            if not (tensor.is_meta or tensor.is_sparse or tensor.is_complex() or type(tensor).__name__ == "FakeTensor"):
+                self.log.numbers[value] = [float(x) for x in tensor.detach().reshape(-1).tolist()]
+
+    def _lose(self, error: Exception) -> None:
+        self.lost += 1
+        self.failure = self.failure or error
+
+
+def _kind_of(value: Any, tensor_type: type[Any]) -> int:
+    if isinstance(value, tensor_type):
+        return TENSOR
+    if isinstance(value, list | tuple) and any(isinstance(item, tensor_type) for item in cast("list[Any]", value)):
+        return 1
+    return OTHER
+
+
+def _without_tensors(value: Any, tensor_type: type[Any]) -> Any:
+    """No tensor and no function may be kept: they keep their memory."""
+    if isinstance(value, tensor_type) or (callable(value) and not isinstance(value, type)):
+        return f"<{type(value).__name__}>"
+    if isinstance(value, dict):
+        held = cast("dict[Any, Any]", value)
+        return {str(key): _without_tensors(item, tensor_type) for key, item in held.items()}
+    if isinstance(value, list | tuple):
+        items = cast("list[Any]", value)
+        return [_without_tensors(item, tensor_type) for item in items]
+    return value
+
+
+def make_mode(recorder: Recorder) -> Any:
+    """The object that torch calls. A class of its own, because its base is torch's."""
+    mode: Any = private.dispatch_mode()
+    dispatch, frame_at = recorder.dispatcher(), sys._getframe
+    # torch wraps what follows to keep its compiler away: two frames between us and who called the operator.
+    wrappers: set[int] = set()
+    others: set[int] = set()
+
+    def caller(frame: FrameType | None) -> FrameType | None:
+        while frame is not None:
+            code = id(frame.f_code)
+            if code in wrappers:
+                frame = frame.f_back
+            elif code in others:
+                return frame
+            else:
+                (wrappers if private.is_dispatch_wrapper(frame.f_code) else others).add(code)
+                recorder.codes.append(frame.f_code)
+        return None
+
+    class OpscopeMode(mode):
+        # Without this, torch refuses to run higher-order operators under a mode.
+        supports_higher_order_operators = True
+
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            if not recorder.is_on:
+                return func(*args, **(kwargs or {}))
+            return dispatch(func, args, kwargs or {}, caller(frame_at(0).f_back))
+
+    return OpscopeMode()

@@ -1,0 +1,266 @@
+"""The private parts of PyTorch that opscope uses, each looked for once.
+
+Everything that may move or vanish in another release is here and nowhere else. A function that finds its
+part missing returns None (or the harmless answer); who calls it says in a warning what is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+from collections.abc import Callable, Generator
+from types import CodeType
+from typing import Any, cast
+
+# -- the recorder -------------------------------------------------------------------------------
+
+
+def sequence_number(torch: Any) -> Callable[[], int] | None:
+    """The number that autograd gives to the next operator it will differentiate (on this thread)."""
+    return getattr(getattr(torch._C, "_autograd", None), "_get_sequence_nr", None)
+
+
+def current_node(torch: Any) -> Callable[[], Any]:
+    """The gradient function that is running on this thread, or None."""
+    return getattr(torch._C, "_current_autograd_node", None) or (lambda: None)
+
+
+def dispatch_mode() -> Any:
+    """The base class of objects that see every operator."""
+    return importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
+
+
+def engine_codes(torch: Any) -> frozenset[CodeType]:
+    """The Python code that starts autograd's engine: below it, frames are those of `backward()` itself."""
+    graph = getattr(torch.autograd, "graph", None)
+    run = getattr(graph, "_engine_run_backward", None)
+    return frozenset({run.__code__}) if run is not None else frozenset()
+
+
+def is_torch(torch: Any, code: CodeType) -> bool:
+    """Whether this is torch's own code."""
+    return code.co_filename.startswith(os.path.dirname(torch.__file__))
+
+
+def is_dispatch_wrapper(code: CodeType) -> bool:
+    """Whether this is the code with which torch keeps its compiler away from dispatch modes."""
+    file = code.co_filename.replace("\\", "/")
+    return file.endswith(("torch/_compile.py", "torch/_dynamo/eval_frame.py"))
+
+
+def watch_modules(torch: Any, enter: Callable[..., None], leave: Callable[..., None]) -> list[Any]:
+    """Call back around the call of every module, also when it raises."""
+    module = torch.nn.modules.module
+    handles = [module.register_module_forward_pre_hook(enter)]
+    try:
+        handles.append(module.register_module_forward_hook(leave, always_call=True))
+    except TypeError:  # before torch 2.1: not after an exception, which the recorder notices later
+        handles.append(module.register_module_forward_hook(leave))
+    return handles
+
+
+def watch_optimizers(before: Callable[..., None], after: Callable[..., None]) -> list[Any]:
+    """Call back around the step of every optimizer; nothing before torch 2.1."""
+    handles: list[Any] = []
+    with contextlib.suppress(AttributeError):
+        optimizer = importlib.import_module("torch.optim.optimizer")
+        handles.append(optimizer.register_optimizer_step_pre_hook(before))
+        handles.append(optimizer.register_optimizer_step_post_hook(after))
+    return handles
+
+
+# -- looking -------------------------------------------------------------------------------------
+
+
+def the_torch() -> Any:
+    """torch, without types: it is not there when opscope is checked."""
+    return importlib.import_module("torch")
+
+
+def find(module: str, name: str) -> Any:
+    """Something in one of torch's modules, or None where this release does not have it."""
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None
+
+
+# -- fx ------------------------------------------------------------------------------------------
+
+
+def qualified_name(function: Any) -> str | None:
+    """`torch.relu` for the builtin that does not say where it is from."""
+    name = find("torch.fx.node", "_get_qualified_name")
+    try:
+        return str(name(function)) if name is not None else None
+    except (AttributeError, RuntimeError):
+        return None
+
+
+# -- TorchScript ---------------------------------------------------------------------------------
+
+
+def script_functions() -> Callable[[str], Any]:
+    """Finds a scripted function by its qualified name, or None."""
+    look = getattr(find("torch.jit._state", "_python_cu"), "find_function", None)
+
+    def found(name: str) -> Any:
+        try:
+            return look(name) if look is not None else None
+        except RuntimeError:
+            return None
+
+    return found
+
+
+def script_method(module: Any, name: str) -> Any:
+    """The graph of a method of a ScriptModule, or None."""
+    inner = getattr(module, "_c", None)
+    try:
+        return inner._get_method(name).graph if inner is not None else None
+    except (AttributeError, RuntimeError):
+        return None
+
+
+def module_hierarchy(node: Any) -> list[tuple[str, str]]:
+    """Names and classes of the modules around a node of torch's inlined graph, outermost first."""
+    text = str(node.getModuleHierarchy()) if hasattr(node, "getModuleHierarchy") else ""
+    found = [(name, cls) for name, cls in re.findall(r"(\w+)\((\w+)\)", text) if name not in _NO_MODULE]
+    if found:
+        return found
+    last = str(node.scopeName()).rpartition("/")[2]
+    return [(name, "") for name in last.split(".") if name and name != "__module"]
+
+
+_NO_MODULE = ("SELF", "UNKNOWN_INSTANCE", "TOP")
+
+
+def parsed_schema(text: str) -> Any:
+    parse = find("torch._C", "parse_schema")
+    return parse(text) if parse is not None else None
+
+
+# -- Dynamo --------------------------------------------------------------------------------------
+
+
+def dynamo_counters() -> Any:
+    """Dynamo's counters by kind, or an empty table."""
+    counters = find("torch._dynamo.utils", "counters")
+    return {} if counters is None else counters
+
+
+def source_name(placeholder: Any) -> str:
+    """Where Dynamo found an input of a graph: `L['self']._parameters['weight']`."""
+    source = getattr(placeholder, "_dynamo_source", None)
+    name = getattr(source, "name", "")
+    return str(name() if callable(name) else name)
+
+
+@contextlib.contextmanager
+def watch_graph_breaks(broke: Callable[[str, list[Any]], None]) -> Generator[None, None, None]:
+    """Call back with reason and stack at every graph break. Nothing is called where Dynamo has moved its log."""
+    from opscope.ir.pools import Frame
+
+    owner = find("torch._dynamo.symbolic_convert", "InstructionTranslatorBase")
+    original = getattr(owner, "log_graph_break", None)
+    if original is None:
+        yield
+        return
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        with contextlib.suppress(Exception):
+            given = [*args, *kwargs.values()]
+            error = next((item for item in given if isinstance(item, BaseException)), None)
+            reason = kwargs.get("reason") or next((item for item in given if isinstance(item, str)), "")
+            stack = getattr(error, "real_stack", None) or kwargs.get("user_stack") or _tracing_stack()
+            if not getattr(error, "logged", False):
+                broke(str(error) or reason, [Frame(entry.filename, entry.lineno or 0, entry.name) for entry in stack])
+        return original(*args, **kwargs)
+
+    owner.log_graph_break = watched
+    try:
+        yield
+    finally:
+        owner.log_graph_break = original
+
+
+def _tracing_stack() -> Any:
+    context = find("torch._guards", "TracingContext")
+    return context.extract_stack() if context is not None else ()
+
+
+def compilations() -> list[Any]:
+    """What Dynamo has compiled so far, by its own account; resetting does not clear it."""
+    metrics = find("torch._dynamo.utils", "get_compilation_metrics")
+    return list(metrics()) if metrics is not None else []
+
+
+def recompile_reasons(before: list[Any]) -> list[str]:
+    """Why functions were compiled more than once since `before`."""
+    known = {id(entry) for entry in before}
+    found: list[str] = []
+    for entry in compilations():
+        if id(entry) not in known and getattr(entry, "recompile_reason", None):
+            where = f"{entry.co_filename}:{entry.co_firstlineno}: {entry.co_name}"
+            found.append(f"{where} was compiled again: {entry.recompile_reason}")
+    return found
+
+
+def compile_reason(module: Any) -> Any:
+    """Why Dynamo ended a graph: reason, user_stack, graph_break."""
+    return getattr(module, "compile_subgraph_reason", None)
+
+
+# -- AOTAutograd ---------------------------------------------------------------------------------
+
+
+def joint_backend(partitioned: Callable[..., tuple[Any, Any]], inference: Callable[[Any], None]) -> Any:
+    """A backend for torch.compile that shows the joint graph to `partitioned` (with torch's own partitioner) and
+    graphs without gradients to `inference`. None where AOTAutograd has moved."""
+    aot_autograd = find("torch._dynamo.backends.common", "aot_autograd")
+    boxed = find("functorch.compile", "make_boxed_func")
+    partitioner = find("functorch.compile", "default_partition")
+    if aot_autograd is None or boxed is None or partitioner is None:
+        return None
+
+    def partition(joint: Any, inputs: Any, **options: Any) -> Any:
+        def split() -> Any:
+            return partitioner(joint, inputs, **options)
+
+        return partitioned(joint, split)
+
+    def run(module: Any, inputs: Any) -> Any:
+        return boxed(module.forward)
+
+    def run_inference(module: Any, inputs: Any) -> Any:
+        inference(module)
+        return boxed(module.forward)
+
+    return aot_autograd(fw_compiler=run, bw_compiler=run, inference_compiler=run_inference, partition_fn=partition)
+
+
+# -- autograd ------------------------------------------------------------------------------------
+
+
+def is_packed(function: Any, name: str) -> bool:
+    """Whether hooks keep a saved tensor (`_saved_self`) in another form: to look at it would call them."""
+    try:
+        raw: Any = getattr(function, f"_raw_{name.removeprefix('_')}", None)
+    except RuntimeError:  # already freed
+        return False
+    entries = cast("list[Any]", raw) if isinstance(raw, list | tuple) else [raw]
+    return any(getattr(entry, "unpack_hook", None) is not None for entry in entries)
+
+
+def gradient_edge(tensor: Any) -> tuple[Any, int]:
+    """The function that a tensor's gradient goes to, and its slot there; leaves have one that accumulates."""
+    edge = find("torch.autograd.graph", "get_gradient_edge")
+    if edge is not None:
+        found = edge(tensor)
+        return found.node, found.output_nr
+    function = tensor.grad_fn
+    if function is None:  # before torch 2.2: by way of a view of the leaf
+        function = tensor.expand_as(tensor).grad_fn.next_functions[0][0]
+    return function, tensor.output_nr

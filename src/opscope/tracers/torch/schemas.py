@@ -1,0 +1,62 @@
+"""What an operator's schema says: the names of its arguments, which of them take tensors, which are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from .words import op_name
+
+TENSOR, TENSORS, OTHER = 0, 1, 2
+
+# Operators that write to arguments although their schemas do not say so: the running statistics of a batch norm
+# (when its argument `training` is true).
+_UNDECLARED = {
+    "aten.native_batch_norm": ("running_mean", "running_var"),
+    "aten.cudnn_batch_norm": ("running_mean", "running_var"),
+    "aten.miopen_batch_norm": ("running_mean", "running_var"),
+}
+
+Slot = tuple[str, int, int]  # the name of an argument, its kind, and the number of its name
+
+
+class Schema:
+    """One operator as the recorder needs it. `number` gives every argument name a number."""
+
+    __slots__ = ("by_name", "is_mark", "may_write", "name", "slots", "undeclared", "writes")
+
+    def __init__(self, func: Any, number: Callable[[str], int]) -> None:
+        self.name = op_name(func)
+        schema = getattr(func, "_schema", None)  # higher-order operators have none
+        arguments: list[Any] = list(schema.arguments) if schema is not None else []
+        self.slots: list[Slot] = [(a.name, _kind(str(a.type)), number(a.name)) for a in arguments]
+        self.by_name: dict[str, Slot] = {slot[0]: slot for slot in self.slots}
+        self.writes: tuple[str, ...] = tuple(
+            a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write
+        )
+        self.undeclared: tuple[str, ...] = _UNDECLARED.get(self.name, ())
+        self.may_write = bool(self.writes or self.undeclared)
+        self.is_mark = self.name.startswith("profiler.")  # for torch's own profiler: computes nothing
+
+    def written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The tensors that a call writes to."""
+        found: list[Any] = []
+        for name in self.writes:
+            value = self._argument(name, args, kwargs)
+            if isinstance(value, list | tuple):
+                found.extend(cast("list[Any]", value))
+            else:
+                found.append(value)
+        if self.undeclared and self._argument("training", args, kwargs):
+            found.extend(self._argument(name, args, kwargs) for name in self.undeclared)
+        return [tensor for tensor in found if tensor is not None]
+
+    def _argument(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        position = next(place for place, slot in enumerate(self.slots) if slot[0] == name)
+        return args[position] if position < len(args) else kwargs.get(name)
+
+
+def _kind(text: str) -> int:
+    if "Tensor" not in text:
+        return OTHER
+    return TENSORS if text.startswith(("List[", "Optional[List[")) or "[]" in text else TENSOR

@@ -1,0 +1,208 @@
+"""One recording: puts the recorder in place, takes names, and gives back everything as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, cast
+
+from opscope.ir import Capture
+from opscope.readers.sources import embed, exact
+from opscope.tracers.registry import NothingRecorded
+
+from . import private
+from .assemble import Names, Recorded, StepEnd, assemble
+from .calls import Calls
+from .memory import Memory
+from .mode import Recorder, make_mode
+from .names import Modules, Named, held_in, name_in_frame, nested, optimizer_tensors, variables
+from .places import Places
+
+
+class Session:
+    """See opscope.tracers.registry.Session."""
+
+    def __init__(
+        self,
+        torch: Any,
+        caller: FrameType,
+        *,
+        models: Sequence[tuple[str, Any]] = (),
+        main: Any = None,
+        optimizers: Sequence[tuple[str, Any]] = (),
+        arguments: Sequence[tuple[str, Any]] = (),
+        hide_root: bool = False,
+        values: bool = False,
+        times: bool = False,
+        steps: int | None = None,
+    ) -> None:
+        self._torch = torch
+        self._root = os.path.dirname(torch.__file__) + os.sep
+        self._caller: FrameType | None = caller
+        given = [named for name, value in arguments for named in nested(torch.Tensor, name, value)]
+        self._arguments = [named.name for named in given]
+        self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
+        self._steps: list[StepEnd] = []
+        self._most_steps = steps
+        self._stepping: list[tuple[int, int]] = []
+        self._sequence = private.sequence_number(torch)
+        self._first_sequence = self._sequence() if self._sequence else 0
+        self._is_open = True
+        self._places = Places(torch)
+        self._memory = Memory(torch)
+        self._modules = Modules(list(models), main, hide_root)
+        base = caller.f_back
+        self._calls = Calls(torch, self._modules, self._places, base)
+        self._recorder = Recorder(torch, self._memory, self._calls, self._places, base, times=times, values=values)
+        self._handles = private.watch_optimizers(self._before_step, self._after_step)
+        self._names = Names()
+        for name, optimizer in optimizers:
+            self._know_optimizer(optimizer, name)
+        self._take_names(given)
+        self._mode: Any = make_mode(self._recorder)
+        self._mode.__enter__()
+
+    @property
+    def count(self) -> int:
+        """How many operators were recorded so far."""
+        return self._recorder.log.count
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def finish(self, result: Any = None) -> Capture:
+        try:
+            self._stop()
+            self._take_names([])
+            if not self.count:
+                raise NothingRecorded(
+                    "PyTorch ran no operator while it was recorded: there is no graph to show"
+                    + (f" ({self._recorder.failure})" if self._recorder.failure else "")
+                )
+            capture = assemble(self._recorded(result))
+        finally:
+            self._memory.release()
+        # torch's own text is the same for everybody, and longer than most models.
+        embed(capture, lambda path: None if path.startswith(self._root) else exact(path))
+        return capture
+
+    def abort(self) -> None:
+        self._stop()
+        self._memory.release()
+
+    def _stop(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._recorder.is_on = False
+        self._calls.remove()
+        for handle in self._handles:
+            handle.remove()
+        with contextlib.suppress(Exception):  # another mode that the user left open lies above ours
+            self._mode.__exit__(None, None, None)
+
+    def _recorded(self, result: Any) -> Recorded:
+        tensors = [named.tensor for named in nested(self._torch.Tensor, "", result)]
+        outputs = [value for value in map(self._memory.newest, tensors) if value is not None]
+        return Recorded(
+            log=self._recorder.log,
+            memory=self._memory,
+            calls=self._calls.rows,
+            places=self._places,
+            names=self._names,
+            variables=self._recorder.variables,
+            arguments=self._arguments,
+            outputs=outputs if result is not None else None,
+            steps=self._steps,
+            first_sequence=self._first_sequence,
+            has_sequences=self._sequence is not None,
+            version=str(self._torch.__version__),
+            lost=self._recorder.lost,
+            failure=self._recorder.failure,
+        )
+
+    # -- names ----------------------------------------------------------------------------------
+
+    def _take_names(self, given: list[Named]) -> None:
+        """Read what everything is called now. Earlier names stay: a parameter keeps its name to the end."""
+        memory, names = self._memory, self._names
+        found = list(self._modules.tensors())
+        parameters: dict[int, str] = {}
+        for named in found:
+            parameters.setdefault(id(named.tensor), named.name)  # tied weights: the first name counts
+        for name, reference in self._optimizers.values():
+            optimizer = reference()
+            if optimizer is not None:
+                found.extend(optimizer_tensors(optimizer, name, parameters))
+        for named in [*found, *given]:
+            gradient = getattr(named.tensor, "grad", None) if named.role == "parameter" else None
+            if gradient is not None:
+                names.add(memory.place_of(gradient), memory.storage_of(gradient), f"{named.name}.grad", "gradient")
+            names.add(memory.place_of(named.tensor), memory.storage_of(named.tensor), named.name, named.role)
+        for named in variables(self._torch.Tensor, self._caller) if self._caller is not None else ():
+            if self._is_open:
+                names.add(memory.place_of(named.tensor), memory.storage_of(named.tensor), named.name, named.role)
+            elif (value := memory.newest(named.tensor)) is not None:
+                self._recorder.variables.setdefault(value, named.name)  # a result: `loss`
+        self._recorder.named = names.storages
+        if not self._is_open:
+            self._caller = None
+
+    def _know_optimizer(self, optimizer: Any, name: str | None = None) -> str:
+        if id(optimizer) not in self._optimizers:
+            found = name or (name_in_frame(self._caller, optimizer) if self._caller else None)
+            self._optimizers[id(optimizer)] = found or type(optimizer).__name__, weakref.ref(optimizer)
+        return self._optimizers[id(optimizer)][0]
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._know_optimizer(optimizer)
+        self._stepping.append((id(optimizer), self.count))
+
+    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        while self._stepping:
+            key, began = self._stepping.pop()
+            if key == id(optimizer):
+                name = self._optimizers[key][0]
+                self._steps.append(StepEnd(key, name, type(optimizer).__name__, began, self.count))
+                break
+        if self._most_steps is not None and sum(step.optimizer == id(optimizer) for step in self._steps) >= (
+            self._most_steps
+        ):
+            self._recorder.is_on = False
+
+
+def models_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, Any]]:
+    """The models given, or else those among the user's variables, with their names."""
+    modules = _listed(given)
+    named = [
+        (name_in_frame(caller, module) or type(module).__name__, module)
+        for module in modules
+        if isinstance(module, torch.nn.Module)
+    ]
+    candidates = list(held_in(caller, (torch.nn.Module,)))
+    # A variable for a part of a model (`head = model.fc`) is not another model.
+    inside = {id(inner) for _, module in [*named, *candidates] for inner in module.modules() if inner is not module} | {
+        id(module) for _, module in named
+    }
+    for name, module in candidates:
+        if id(module) not in inside:
+            inside.add(id(module))
+            named.append((name, module))
+    return named
+
+
+def optimizers_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, Any]]:
+    optimizers = _listed(given)
+    return [
+        (name_in_frame(caller, optimizer) or type(optimizer).__name__, optimizer)
+        for optimizer in optimizers
+        if isinstance(optimizer, torch.optim.Optimizer)
+    ]
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(cast("list[Any]", given)) if isinstance(given, list | tuple) else [given]
