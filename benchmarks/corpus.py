@@ -2,11 +2,13 @@
 
 `syn` is a transformer whose rotary tables and mask are shared by all layers (global skips); `loc` rebuilds them in each
 layer (local skips only); `moe` has wide expert branches; `train` is forward and backward with saved activations, the
-hard case. A graph is lists of (op, module path, shape) and of edges; ids are topological.
+hard case; `wide` is `syn` in modules of 5,000 operators each. `gpt2`, `llama32` and `resnet152` are real: exported from
+PyTorch once and kept in graphs/. A graph is lists of (op, module path, shape) and of edges; ids are topological.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +16,8 @@ from pathlib import Path
 import opscope
 from opscope.ir import Capture, GraphBuilder, Origin, Pools, Stage
 
+REAL = Path(__file__).parent / "graphs"
+WIDE = 5000
 SAVES_INPUT = {"mm", "bmm", "mul", "softmax", "silu", "rsqrt", "pow", "div", "cos", "sin", "embedding"}
 
 
@@ -129,26 +133,47 @@ def training(name: str, size: int) -> Model:
 
 
 def make(name: str) -> Model:
-    """`syn-5k`, `loc-100k`, `moe-20k`, `train-1k`."""
+    """`syn-5k`, `loc-100k`, `moe-20k`, `train-1k`, `wide-100k`, `gpt2`, `empty`."""
+    if name == "empty":  # the least that every viewer draws
+        smallest = transformer(name, 250)
+        return Model(name, smallest.nodes[:2], smallest.inputs[:2])
     kind, _, size = name.partition("-")
+    if not size:
+        return real(name)
     count = int(float(size.replace("k", "e3").replace("M", "e6")))
     if kind == "train":
         return training(name, count)
+    if kind == "wide":
+        m = transformer(name, count)
+        m.nodes = [(op, f"model/part{i // WIDE}", shape) for i, (op, _, shape) in enumerate(m.nodes)]
+        return m
     return transformer(name, count, experts={"moe": 8 if count <= 2000 else 32}.get(kind, 0), local=kind == "loc")
 
 
-def write(model: Model, folder: Path, flat: bool = False) -> None:
-    """NAME.opscope, NAME.json (Model Explorer), NAME.onnx and NAME.plain.json (for layout engines)."""
+def real(name: str) -> Model:
+    stored = json.loads(gzip.decompress((REAL / f"{name}.json.gz").read_bytes()))
+    m = Model(name, [(op, scope, shape) for op, scope, shape in stored["nodes"]], [[] for _ in stored["nodes"]])
+    for source, target in stored["edges"]:
+        m.inputs[target].append(source)
+    return m
+
+
+def write(model: Model, folder: Path, flat: bool = False, endings: tuple[str, ...] = (".opscope",)) -> Path:
+    """NAME.opscope, NAME.json (Model Explorer), NAME.onnx and NAME.plain.json (for layout engines); without ending."""
     base = folder / (f"{model.name}-flat" if flat else model.name)
-    capture = to_capture(model, flat)
-    capture.save(base.with_suffix(".opscope"))
-    if len(model.nodes) <= 200_000:
-        capture.save(base.with_suffix(".json"))
+    wanted = [ending for ending in endings if not base.with_suffix(ending).exists()]
+    if ".opscope" in wanted or ".json" in wanted:
+        capture = to_capture(model, flat)
+        for ending in wanted:
+            if ending in (".opscope", ".json"):
+                capture.save(base.with_suffix(ending))
+    if ".plain.json" in wanted:
         edges = [[u, v] for v, inputs in enumerate(model.inputs) for u in inputs]
-        base.with_suffix(".plain.json").write_text(
-            json.dumps({"name": model.name, "nodes": model.nodes, "edges": edges})
-        )
+        plain = {"name": model.name, "nodes": model.nodes, "edges": edges}
+        base.with_suffix(".plain.json").write_text(json.dumps(plain))
+    if ".onnx" in wanted:
         _write_onnx(model, base.with_suffix(".onnx"))
+    return base
 
 
 def to_capture(model: Model, flat: bool) -> opscope.Capture:
@@ -165,7 +190,7 @@ def to_capture(model: Model, flat: bool) -> opscope.Capture:
     types: dict[str, int] = {}
     for _, _, shape in model.nodes:
         if shape not in types:
-            types[shape] = pools.type("float32", [int(d) for d in shape.split("x")])
+            types[shape] = pools.type("float32", [int(d) for d in shape.split("x") if d.isdigit()])
     b.nodes(
         [op for op, _, _ in model.nodes],
         model.inputs,

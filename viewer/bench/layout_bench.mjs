@@ -1,13 +1,17 @@
-// Our layout, dagre and elkjs on the same graphs: same boxes, same gaps, measured on the drawn lines.
-// usage: node bench/layout_bench.mjs [--with ours,dagre,elk] [--quality good|fast] [--repeat 5] [--no-measure] GRAPH.json…
-//   GRAPH.json: {"name", "nodes": [[label, scope, shape], …], "edges": [[source, target], …]}
+// Our layout, dagre, elkjs and Graphviz's dot on the same graphs: same boxes, same gaps, measured on the drawn lines.
+// usage: node bench/layout_bench.mjs [--with ours,dagre,elk,dot] [--quality good|fast] [--repeat 5] [--limit 120] [--no-measure] GRAPH.json…
+//   GRAPH.json, also .json.gz: {"name", "nodes": [[label, scope, shape], …], "edges": [[source, target], …]}
 // One JSON line per graph and engine: seconds of CPU (best of --repeat), crossings, through, length, width, height.
+// benchmarks/bench_viewer.py runs it, one engine and graph at a time, and stops what takes too long.
 import { build } from 'esbuild';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import { flatten, readSvg, writeDot } from './graphviz.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const GAP_X = 20,
@@ -26,6 +30,7 @@ const flag = (name) => {
 const engines = option('with', 'ours').split(',');
 const quality = option('quality', 'good');
 const repeat = Number(option('repeat', '5'));
+const limit = Number(option('limit', '120'));
 const measured = !flag('no-measure');
 
 /** The layout modules, bundled from source into a temporary file. */
@@ -207,10 +212,32 @@ const run = {
       height: r.height,
     };
   },
+  dot(g) {
+    const flat = flatGraph(g);
+    // bash measures the program and stops it: CPU seconds of user and system on the last line of stderr
+    const script = `ulimit -s unlimited; ulimit -t ${Math.ceil(limit)}; TIMEFORMAT='%U %S'; time dot -Tsvg`;
+    const answer = spawnSync('bash', ['-c', script], {
+      input: writeDot(flat, g.edges, GAP_X, GAP_Y),
+      maxBuffer: 2 ** 30,
+    });
+    if (answer.error) throw answer.error;
+    const told = answer.stderr.toString().trim().split('\n');
+    const [user, system] = told.at(-1).split(' ').map(Number);
+    if (answer.status !== 0) return { failed: user + system >= limit - 1 ? `no result in ${limit} s` : told[0] };
+    const drawn = readSvg(answer.stdout.toString(), flat.n, g.edges);
+    return {
+      seconds: user + system,
+      boxes: { n: flat.n, ...drawn.boxes },
+      lines: lines(drawn.curves.map((c) => flatten(c))),
+      width: drawn.width,
+      height: drawn.height,
+    };
+  },
 };
 
 for (const file of args) {
-  const g = JSON.parse(readFileSync(file, 'utf8'));
+  const bytes = readFileSync(file);
+  const g = JSON.parse((file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString());
   for (const engine of engines) {
     let best, cached;
     const times = [];
@@ -219,7 +246,12 @@ for (const file of args) {
     for (let i = 0; i < (quick ? repeat : 1); i++) {
       best =
         engine === 'cached' ? run.nested(g, cache) : engine === 'unshared' ? run.nested(g, undefined, () => null) : await run[engine](g);
+      if (best.failed) break;
       times.push(best.seconds);
+    }
+    if (best.failed) {
+      console.log(JSON.stringify({ engine, graph: g.name, n: g.nodes.length, edges: g.edges.length, failed: best.failed }));
+      continue;
     }
     const out = {
       engine,

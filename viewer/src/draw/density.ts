@@ -38,12 +38,14 @@ export function buildDensity(boxes: Boxes, ids: Int32Array, width: number, heigh
     const [from, to] = [start[l - 1]!, start[l]!];
     const [wide, high, across] = [columns[l - 1]!, rows[l - 1]!, columns[l]!];
     for (let k = 0; k < across * rows[l]!; k++) {
-      const [cx, cy] = [2 * (k % across), 2 * Math.floor(k / across)];
+      const cx = 2 * (k % across);
+      const cy = 2 * Math.floor(k / across);
       sums.fill(0);
       let sum = 0;
       let most = -1;
       for (let q = 0; q < 4; q++) {
-        const [x, y] = [cx + (q & 1), cy + (q >> 1)];
+        const x = cx + (q & 1);
+        const y = cy + (q >> 1);
         if (x >= wide || y >= high) continue;
         const at = from + y * wide + x;
         sum += cover[at]!;

@@ -99,11 +99,16 @@ function pieces(edges: Edges): Pick<SceneIndex, 'pieces' | 'pieceEdge' | 'pieceF
       }
       first = at;
     };
-    let [x0, y0] = [points[2 * first]!, points[2 * first + 1]!];
-    let [x1, y1] = [x0, y0];
+    // No pairs in brackets here: until the code is compiled, taking them apart costs more than all the rest.
+    let x0 = points[2 * first]!;
+    let y0 = points[2 * first + 1]!;
+    let x1 = x0;
+    let y1 = y0;
     for (let p = first + 1; p <= end; p++) {
-      const [x, y] = [points[2 * p]!, points[2 * p + 1]!];
-      const [w, h] = [Math.max(x1, x) - Math.min(x0, x), Math.max(y1, y) - Math.min(y0, y)];
+      const x = points[2 * p]!;
+      const y = points[2 * p + 1]!;
+      const w = Math.max(x1, x) - Math.min(x0, x);
+      const h = Math.max(y1, y) - Math.min(y0, y);
       const isLong = longSide(points, p) > LONG;
       if (isLong || (Math.min(w, h) > FAT && p - 1 > first)) {
         cut(p - 1);
@@ -153,21 +158,28 @@ function covered(edges: Edges): Uint8Array {
   const { start, points } = edges;
   const hidden = new Uint8Array(points.length / 2);
   for (const axis of [0, 1]) {
-    const steps: number[] = [];
+    // By the line they lie on: most lines have one step, and nothing to compare.
+    const lines = new Map<number, number[]>();
     for (let e = 0; e < edges.count; e++) {
       for (let p = start[e]! + 1; p < start[e + 1]!; p++) {
-        if (points[2 * p + axis] === points[2 * p - 2 + axis] && longSide(points, p) > LONG) steps.push(p);
+        const at = points[2 * p + axis]!;
+        if (at !== points[2 * p - 2 + axis] || longSide(points, p) <= LONG) continue;
+        const steps = lines.get(at);
+        if (steps) steps.push(p);
+        else lines.set(at, [p]);
       }
     }
     const other = 1 - axis;
     const low = (p: number) => Math.min(points[2 * p + other]!, points[2 * p - 2 + other]!);
     const high = (p: number) => Math.max(points[2 * p + other]!, points[2 * p - 2 + other]!);
-    steps.sort((a, b) => points[2 * a + axis]! - points[2 * b + axis]! || low(a) - low(b) || high(b) - high(a) || a - b);
-    let [line, end] = [NaN, -Infinity];
-    for (const p of steps) {
-      if (points[2 * p + axis] !== line) [line, end] = [points[2 * p + axis]!, -Infinity];
-      if (high(p) <= end) hidden[p] = 1;
-      else end = high(p);
+    for (const steps of lines.values()) {
+      if (steps.length === 1) continue;
+      steps.sort((a, b) => low(a) - low(b) || high(b) - high(a) || a - b);
+      let end = -Infinity;
+      for (const p of steps) {
+        if (high(p) <= end) hidden[p] = 1;
+        else end = high(p);
+      }
     }
   }
   return hidden;
@@ -178,9 +190,13 @@ function pieceCorners(points: Float32Array, from: Int32Array, to: Int32Array): C
   const [x0, y0] = [new Float32Array(n), new Float32Array(n)];
   const [x1, y1] = [new Float32Array(n), new Float32Array(n)];
   for (let i = 0; i < n; i++) {
-    let [l, t, r, b] = [Infinity, Infinity, -Infinity, -Infinity];
+    let l = Infinity;
+    let t = Infinity;
+    let r = -Infinity;
+    let b = -Infinity;
     for (let p = from[i]!; p <= to[i]!; p++) {
-      const [x, y] = [points[2 * p]!, points[2 * p + 1]!];
+      const x = points[2 * p]!;
+      const y = points[2 * p + 1]!;
       if (x < l) l = x;
       if (x > r) r = x;
       if (y < t) t = y;

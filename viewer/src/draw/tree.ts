@@ -157,13 +157,16 @@ export function firstOf(tree: Tree, node: number, level: number): number {
   return tree.ids[(node - tree.levels[level]!) * span(level)]!;
 }
 
+const FEW = 300;
+
 function mortonOrder(items: Corners, ids: Int32Array): Int32Array {
   const { x0, y0, x1, y1 } = items;
   const n = ids.length;
   let [left, upper, right, lower] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let i = 0; i < n; i++) {
     const id = ids[i]!;
-    const [x, y] = [x0[id]! + x1[id]!, y0[id]! + y1[id]!];
+    const x = x0[id]! + x1[id]!;
+    const y = y0[id]! + y1[id]!;
     if (x < left) left = x;
     if (x > right) right = x;
     if (y < upper) upper = y;
@@ -191,6 +194,11 @@ function spread(v: number): number {
 
 function radixSort(ids: Int32Array, keys: Uint32Array): Int32Array {
   const n = ids.length;
+  if (n < FEW) {
+    // Counting takes as long as sorting a few hundred; both keep the order of equal keys.
+    const place = Array.from(keys.keys()).sort((a, b) => keys[a]! - keys[b]!);
+    return Int32Array.from(place, (i) => ids[i]!);
+  }
   let [from, to] = [Int32Array.from(ids), new Int32Array(n)];
   let [fromKeys, toKeys] = [keys, new Uint32Array(n) as Uint32Array];
   const counts = new Int32Array(2048);

@@ -1,5 +1,7 @@
 // Lists of integers by row, in two typed arrays.
 
+import { starts } from '../wire/capture.ts';
+
 export interface Csr {
   start: Int32Array;
   item: Int32Array;
@@ -7,9 +9,7 @@ export interface Csr {
 
 /** Items by row: `row[i]` owns `item[i]` (or i itself). The order of items within a row is kept. Rows < 0 are left out. */
 export function csr(row: Int32Array, rows: number, item?: Int32Array): Csr {
-  const start = new Int32Array(rows + 1);
-  for (let i = 0; i < row.length; i++) if (row[i]! >= 0) start[row[i]! + 1]!++;
-  for (let i = 0; i < rows; i++) start[i + 1]! += start[i]!;
+  const start = starts(row, rows);
   const next = start.slice(0, rows);
   const out = new Int32Array(start[rows]!);
   for (let i = 0; i < row.length; i++) if (row[i]! >= 0) out[next[row[i]!]!++] = item ? item[i]! : i;

@@ -7,18 +7,17 @@ import { PHASES, ROLES } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
 import { children, details, inside, kernel, kernels, labels } from './answers.ts';
 import { compose } from './compose.ts';
-import { csr, row, type Csr } from './csr.ts';
+import { row } from './csr.ts';
 import type { Calls, CaptureInfo, Details, KernelRow, Picture, TableRow, TreeRow, ViewOptions } from './messages.ts';
 import { Metrics } from './metrics.ts';
 import { between, trace } from './paths.ts';
 import { Repeats } from './repeats.ts';
 import { csv, table } from './rows.ts';
 import { buildScene, shortOp } from './scene.ts';
-import { Sources } from './sources.ts';
 import { buildTree, scopePath, type Tree } from './tree.ts';
-import { Types } from './types.ts';
-import type { View } from './view.ts';
+import { newView, type View } from './view.ts';
 import { visible } from './visible.ts';
+import { rehearse } from './warm.ts';
 
 const FIRST_BOXES = 70; // a picture opens by itself as far as this many boxes
 const NUMBERS = new Intl.NumberFormat('en');
@@ -32,9 +31,29 @@ interface Entry {
 export class Engine {
   private entries: Entry[] = [];
   private views = new Map<string, View>();
-  private view!: View;
+  private view!: View; // from the first stage() on
   /** How many operators, in words of the page's language. */
   counts: (n: number) => string = (n) => `${NUMBERS.format(n)} op${n === 1 ? '' : 's'}`;
+
+  /** What is done when nobody asks for anything: one short step at a time, false when all is done. */
+  later(): boolean {
+    return !this.spare.next().done;
+  }
+
+  /** True when there has been a picture. */
+  get shown(): boolean {
+    return this.view !== undefined;
+  }
+
+  private spare = this.inSpareTime();
+
+  private *inSpareTime(): Generator<void> {
+    yield* rehearse();
+    // For the first details and traces.
+    void this.view.outputs;
+    yield;
+    void this.view.readers;
+  }
 
   // -- captures -----------------------------------------------------------------------------------
 
@@ -46,13 +65,11 @@ export class Engine {
       const graph = await capture.graph(stage.graph);
       const phases = PHASES.map(() => 0);
       for (let i = 0; i < graph.nodes; i++) phases[graph.phase[i]!]!++;
-      let edges = 0;
-      for (const value of graph.useValue) if (value >= 0) edges++;
       stages.push({
         name: stage.name,
         nodes: graph.nodes,
         values: graph.values,
-        edges,
+        edges: graph.useValue.includes(-1) ? graph.useValue.filter((value) => value >= 0).length : graph.useValue.length,
         after: stage.after,
         phases,
         kernels: graph.groups.get('kernel')?.name.length ?? 0,
@@ -82,13 +99,7 @@ export class Engine {
     if (!view) {
       const { capture } = this.entries[id]!;
       const outer = await capture.graph(capture.manifest.stages[stage]!.graph);
-      const { graph, bodies } = await compose(outer, (index) => capture.graph(index));
-      const types = new Types(capture.pools);
-      view = { capture, stage, graph, bodies, types, options } as View;
-      view.outputs = csr(graph.producer, graph.nodes);
-      view.readers = csr(graph.useValue, graph.values);
-      view.sources = new Sources(capture, graph);
-      view.metrics = new Metrics(capture, stage, graph, types, view.outputs);
+      view = newView(capture, stage, await compose(outer, (index) => capture.graph(index)), options);
       this.retree(view, options);
       this.openAtFirst(view);
       this.views.set(key, view);
@@ -112,7 +123,7 @@ export class Engine {
       for (let g = 1; g < before.groups; g++)
         if (view.open[g]) wasOpen.add(`${before.scope[g]}/${before.isPhase[g] ? before.phase[g] : ''}`);
     view.options = options;
-    const inlined = options.constants ? new Uint8Array(view.graph.nodes) : constants(view.graph, view.outputs);
+    const inlined = options.constants ? new Uint8Array(view.graph.nodes) : constants(view.graph);
     view.tree = buildTree(view.graph, view.capture.pools, {
       split: options.split,
       hidden: new Set(options.hidden),
@@ -125,9 +136,9 @@ export class Engine {
     view.cache = new LayoutCache();
     view.repeats = new Repeats(view.graph, view.tree);
     view.open[0] = 1;
-    for (let g = 1; g < view.tree.groups; g++) {
+    for (let g = 1; before && g < view.tree.groups; g++) {
       const key = `${view.tree.scope[g]}/${view.tree.isPhase[g] ? view.tree.phase[g] : ''}`;
-      if (wasOpen.has(key) || (before && view.tree.isPhase[g] && !before.isPhase.includes(1))) view.open[g] = 1;
+      if (wasOpen.has(key) || (view.tree.isPhase[g] && !before.isPhase.includes(1))) view.open[g] = 1;
     }
   }
 
@@ -181,7 +192,7 @@ export class Engine {
       direction: view.options.direction,
       side: view.options.side,
       cache: view.cache,
-      outputs: view.outputs,
+      outputs: () => view.outputs,
       counts: this.counts,
     });
     const open: number[] = [];
@@ -413,12 +424,14 @@ function fromBase64(text: string): Uint8Array {
 }
 
 /** Operators that only make a constant: drawn inside the operator that reads it. */
-function constants(graph: Graph, outputs: Csr): Uint8Array {
+function constants(graph: Graph): Uint8Array {
+  const { useStart, producer, role } = graph;
   const inlined = new Uint8Array(graph.nodes);
-  for (let node = 0; node < graph.nodes; node++) {
-    if (graph.useStart[node] !== graph.useStart[node + 1]) continue;
-    const made = row(outputs, node);
-    if (made.length && made.every((value) => graph.role[value] === CONSTANT)) inlined[node] = 1;
+  if (!role.includes(CONSTANT)) return inlined;
+  for (let value = 0; value < graph.values; value++) {
+    const node = producer[value]!;
+    if (node >= 0 && role[value] === CONSTANT && useStart[node] === useStart[node + 1]) inlined[node] = 1;
   }
+  for (let value = 0; value < graph.values; value++) if (producer[value]! >= 0 && role[value] !== CONSTANT) inlined[producer[value]!] = 0;
   return inlined;
 }

@@ -11,7 +11,7 @@ const TIME = 'kernel time';
 
 export class Metrics {
   readonly columns: string[];
-  private kernelsOf: Csr | undefined;
+  private made: Csr | undefined;
   private times: (number | null)[] = [];
 
   constructor(
@@ -19,16 +19,21 @@ export class Metrics {
     private stage: number,
     private graph: Graph,
     private types: Types,
-    private outputs: Csr,
+    private outputs: () => Csr,
   ) {
-    const kernels = graph.groups.get('kernel');
     this.columns = Metrics.names(capture);
-    if (kernels) {
+    void this.loadTimes();
+  }
+
+  /** Kernels by operator. */
+  private get kernelsOf(): Csr | undefined {
+    const kernels = this.graph.groups.get('kernel');
+    if (!this.made && kernels) {
       const owner = new Int32Array(kernels.member.length);
       for (let k = 0; k < kernels.name.length; k++) owner.fill(k, kernels.start[k]!, kernels.start[k + 1]!);
-      this.kernelsOf = csr(kernels.member, graph.nodes, owner);
+      this.made = csr(kernels.member, this.graph.nodes, owner);
     }
-    void this.loadTimes();
+    return this.made;
   }
 
   static names(capture: Capture): string[] {
@@ -63,7 +68,7 @@ export class Metrics {
   value(name: string, node: number): number | null {
     if (name === OUTPUT) {
       let total = 0;
-      for (const value of row(this.outputs, node)) {
+      for (const value of row(this.outputs(), node)) {
         const bytes = this.types.bytes(this.graph.type[value]!);
         if (bytes < 0) return null;
         total += bytes;

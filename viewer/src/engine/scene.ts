@@ -6,6 +6,7 @@ import type { NestedGraph, Options } from '../layout/types.ts';
 import { BoxKind, PHASES, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { layoutColumns } from './columns.ts';
+import type { Csr } from './csr.ts';
 import { groupClass, groupTitle, type Tree } from './tree.ts';
 import type { Types } from './types.ts';
 import type { Visible } from './visible.ts';
@@ -31,10 +32,20 @@ function tallest(boxes: number): number {
   return Math.max(6000, 220 * Math.sqrt(boxes));
 }
 
-/** Text by number, each once. */
+/** Text by number, each once, with its width as a title or a detail. */
 class Names {
   readonly texts: string[] = [''];
   private ids = new Map<string, number>([['', 0]]);
+  private titles: number[] = [];
+  private details: number[] = [];
+
+  titleWidth(id: number): number {
+    return (this.titles[id] ??= textWidth(this.texts[id]!, TITLE_SIZE, true));
+  }
+
+  detailWidth(id: number): number {
+    return (this.details[id] ??= textWidth(this.texts[id]!, DETAIL_SIZE));
+  }
 
   id(text: string): number {
     let id = this.ids.get(text);
@@ -56,8 +67,9 @@ export interface SceneInput {
   direction: 'down' | 'right';
   side: boolean; // phases beside each other
   cache: LayoutCache;
-  outputs: { start: Int32Array; item: Int32Array }; // values by producing operator
+  outputs: () => Csr; // values by producing operator
   counts: (n: number) => string; // "83 ops" in the language of the page
+  fast?: boolean; // lay out as a large graph is laid out
 }
 
 export function buildScene(input: SceneInput): Scene {
@@ -72,6 +84,8 @@ export function buildScene(input: SceneInput): Scene {
   const title = new Int32Array(n);
   const detail = new Int32Array(n);
   const size = new Int32Array(n).fill(1);
+  const ops: string[] = []; // titles of operators
+  let outputs: Csr | undefined;
   for (let box = 0; box < n; box++) {
     const item = v.item[box]!;
     const around = v.parent[box]!;
@@ -81,9 +95,11 @@ export function buildScene(input: SceneInput): Scene {
     if (item < tree.nodes) {
       kind[box] = BoxKind.Op;
       phase[box] = graph.phase[item]!;
-      first = shortOp(pools.strings.at(graph.op[item]!));
-      const out = input.outputs.item[input.outputs.start[item]!];
-      second = input.outputs.start[item + 1]! > input.outputs.start[item]! ? types.text(graph.type[out!]!) : '';
+      const op = graph.op[item]!;
+      first = ops[op] ??= shortOp(pools.strings.at(op));
+      outputs ??= input.outputs();
+      const out = outputs.start[item]!;
+      second = outputs.start[item + 1]! > out ? types.text(graph.type[outputs.item[out]!]!) : '';
     } else if (item < tree.nodes + tree.groups) {
       const group = item - tree.nodes;
       kind[box] = v.open[box] ? BoxKind.Open : v.repeat[box]! > 1 ? BoxKind.Folded : BoxKind.Closed;
@@ -104,7 +120,7 @@ export function buildScene(input: SceneInput): Scene {
     title[box] = names.id(first);
     detail[box] = names.id(second);
     const badge = v.repeat[box]! > 1 ? textWidth(`×${v.repeat[box]!}`, TITLE_SIZE, true) + 16 : 0;
-    const widest = Math.max(textWidth(first, TITLE_SIZE, true) + badge, textWidth(second, DETAIL_SIZE));
+    const widest = Math.max(names.titleWidth(title[box]!) + badge, names.detailWidth(detail[box]!));
     width[box] = Math.min(WIDEST, Math.max(NARROWEST, widest + SIDES));
     height[box] = second ? TWO_LINES : ONE_LINE;
   }
@@ -134,7 +150,8 @@ export function buildScene(input: SceneInput): Scene {
     order: v.order,
     key: (box: number) => `${v.item[box]}`,
   };
-  const options: Options = { direction: input.direction, gapX: 24, gapY: 34, maxHeight: tallest(n), quality: n < 3000 ? 'good' : 'fast' };
+  const quality = n < 3000 && !input.fast ? 'good' : 'fast';
+  const options: Options = { direction: input.direction, gapX: 24, gapY: 34, maxHeight: tallest(n), quality };
   const column = input.side ? columns(tree, v) : null;
   const laid = column ? layoutColumns(nested, column, options, input.cache) : layoutNested(nested, options, input.cache);
   return {

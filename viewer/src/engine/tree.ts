@@ -6,7 +6,7 @@
 import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES } from '../scene.ts';
 import type { Bodies } from './compose.ts';
-import { csr, type Csr } from './csr.ts';
+import { csr, row, type Csr } from './csr.ts';
 
 export interface Tree {
   nodes: number; // operators
@@ -34,18 +34,19 @@ export interface TreeOptions {
 export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tree {
   const { nodes, scope, phase } = graph;
   const scopes = pools.scopes.parent.length;
-  const shownPhases = new Set<number>();
-  for (let i = 0; i < nodes; i++) if (!options.hidden.has(phase[i]!)) shownPhases.add(phase[i]!);
-  const split = options.split && shownPhases.size > 1;
+  const { bodies } = options;
+  const hidden = Uint8Array.from(PHASES, (_, p) => (options.hidden.has(p) ? 1 : 0));
+  const shownPhases = PHASES.map((_, p) => p).filter((p) => !hidden[p] && phase.includes(p));
+  const split = options.split && shownPhases.length > 1;
 
   // Groups by (phase, scope), made from the outside in.
-  const byKey = new Map<number, number>();
+  const byScope = new Int32Array(PHASES.length * scopes).fill(-1);
+  const inBodies = new Map<number, number>(); // the same for scopes inside bodies
   const parent: number[] = [-1];
   const groupScope: number[] = [0];
-  const groupPhase: number[] = [split ? -1 : shownPhases.size === 1 ? [...shownPhases][0]! : -1];
+  const groupPhase: number[] = [!split && shownPhases.length === 1 ? shownPhases[0]! : -1];
   const isPhase: number[] = [0];
   const labels = new Map<number, string>();
-  const { bodies } = options;
   const byOwner = new Map<number, number>(); // operators with graphs inside
   const byBody = new Map<number, number>();
   const add = (around: number, s: number, p: number, label: string): number => {
@@ -74,12 +75,13 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
   const groupOf = (p: number, s: number, body: number): number => {
     if (s === 0 && body >= 0) return bodyGroup(body);
     if (!split && s === 0) return 0;
-    const key = ((body + 1) * PHASES.length + (split ? p : 0)) * scopes + s;
-    let group = byKey.get(key);
-    if (group === undefined) {
+    const key = (split ? p : 0) * scopes + s;
+    let group = body < 0 ? byScope[key]! : (inBodies.get(body * byScope.length + key) ?? -1);
+    if (group < 0) {
       const around = s === 0 ? 0 : groupOf(p, pools.scopes.parent[s]!, body);
       group = parent.length;
-      byKey.set(key, group);
+      if (body < 0) byScope[key] = group;
+      else inBodies.set(body * byScope.length + key, group);
       parent.push(around);
       groupScope.push(s);
       groupPhase.push(split ? p : -1);
@@ -88,22 +90,14 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
     return group;
   };
   const nodeGroup = new Int32Array(nodes).fill(-1);
-  const owners = new Set(bodies.owner);
-  let lastKey = -1;
-  let lastGroup = 0;
+  const isOwner = new Uint8Array(nodes);
+  for (const node of bodies.owner) isOwner[node] = 1;
   for (let i = 0; i < nodes; i++) {
-    if (options.hidden.has(phase[i]!) || options.inlined[i]) continue;
-    if (owners.has(i)) {
-      nodeGroup[i] = ownerGroup(i);
-      continue;
-    }
-    const body = bodies.bodyOf[i]!;
-    const key = ((body + 1) * PHASES.length + phase[i]!) * scopes + scope[i]!;
-    if (key !== lastKey) {
-      lastKey = key;
-      lastGroup = groupOf(phase[i]!, scope[i]!, body);
-    }
-    nodeGroup[i] = lastGroup;
+    const p = phase[i]!;
+    if (hidden[p] || options.inlined[i]) continue;
+    const known = isOwner[i] || bodies.bodyOf[i]! >= 0 ? -1 : byScope[(split ? p * scopes : 0) + scope[i]!]!;
+    if (known >= 0) nodeGroup[i] = known;
+    else nodeGroup[i] = isOwner[i] ? ownerGroup(i) : groupOf(p, scope[i]!, bodies.bodyOf[i]!);
   }
 
   const groups = parent.length;
@@ -121,12 +115,12 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
     childNodes: csr(nodeGroup, groups),
     labels,
   };
-  for (let i = 0; i < nodes; i++) {
-    const g = nodeGroup[i]!;
-    if (g < 0) continue;
-    tree.size[g]!++;
-    if (i < tree.first[g]!) tree.first[g] = i;
-    if (!split && g > 0) tree.phase[g] = tree.phase[g]! < 0 && tree.size[g] === 1 ? phase[i]! : tree.phase[g]!;
+  for (let g = 0; g < groups; g++) {
+    const at = tree.childNodes.start[g]!;
+    tree.size[g] = tree.childNodes.start[g + 1]! - at;
+    if (tree.size[g] === 0) continue;
+    tree.first[g] = tree.childNodes.item[at]!;
+    if (!split && g > 0) tree.phase[g] = phase[tree.first[g]!]!;
   }
   for (let g = groups - 1; g > 0; g--) {
     // groupOf makes parents before their children
@@ -134,12 +128,9 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
     tree.size[p]! += tree.size[g]!;
     if (tree.first[g]! < tree.first[p]!) tree.first[p] = tree.first[g]!;
   }
-  const order = Int32Array.from({ length: groups - 1 }, (_, i) => i + 1).sort((a, b) => groupOrder(tree, a) - groupOrder(tree, b) || a - b);
-  tree.childGroups = csr(
-    order.map((g) => tree.parent[g]!),
-    groups,
-    order,
-  );
+  // Groups are made as their first operator is met, so siblings stand in order already; phases have one of their own.
+  tree.childGroups = csr(tree.parent, groups);
+  row(tree.childGroups, 0).sort((a, b) => groupOrder(tree, a) - groupOrder(tree, b) || a - b);
   return tree;
 }
 

@@ -28,6 +28,7 @@ export type Dim = number | string | null;
 export class Types {
   private shapes: (Dim[] | null | undefined)[] = [];
   private sizes: number[] = [];
+  private texts: string[] = [];
 
   constructor(private pools: Pools) {}
 
@@ -40,6 +41,10 @@ export class Types {
 
   /** `2×64×112×112 float32`; empty where nothing is known. */
   text(type: number): string {
+    return (this.texts[type] ??= this.write(type));
+  }
+
+  private write(type: number): string {
     const shape = this.shape(type);
     const dtype = this.pools.types.dtype.at(type);
     if (!shape) return dtype;

@@ -1,6 +1,7 @@
 // Which boxes are on the screen, and which edges join them, for what is open now.
 
 import type { Graph } from '../wire/capture.ts';
+import { Bag } from '../draw/tree.ts';
 import { csr, row } from './csr.ts';
 import type { Repeats } from './repeats.ts';
 import { groupOrder, type Tree } from './tree.ts';
@@ -30,12 +31,12 @@ export interface Shown {
 }
 
 export function visible(graph: Graph, tree: Tree, shown: Shown): Visible {
-  const item: number[] = [];
-  const parent: number[] = [];
-  const open: number[] = [];
-  const repeat: number[] = [];
-  const last: number[] = [];
-  const order: number[] = [];
+  const item = new Bag();
+  const parent = new Bag();
+  const open = new Bag();
+  const repeat = new Bag();
+  const last = new Bag();
+  const order = new Bag();
   const groupBox = new Int32Array(tree.groups).fill(-1); // the closed box that shows all of a group
   const ownBox = new Int32Array(tree.groups).fill(-1);
   const nodeBox = new Int32Array(tree.nodes).fill(-1);
@@ -47,7 +48,7 @@ export function visible(graph: Graph, tree: Tree, shown: Shown): Visible {
     repeat.push(times);
     last.push(end);
     order.push(first);
-    return item.length - 1;
+    return item.size - 1;
   };
   const fill = (group: number, around: number): void => {
     for (const node of row(tree.childNodes, group)) nodeBox[node] = add(node, around, 0, 1, node);
@@ -71,71 +72,76 @@ export function visible(graph: Graph, tree: Tree, shown: Shown): Visible {
   };
   const todo: [number, number][] = [];
   fill(0, -1);
-  while (todo.length) {
-    const [group, box] = todo.shift()!;
-    fill(group, box);
-  }
+  for (let at = 0; at < todo.length; at++) fill(...todo[at]!);
   // What is inside a closed group is shown by its box. Groups are numbered parents first.
   for (let g = 1; g < tree.groups; g++) if (groupBox[g]! < 0) groupBox[g] = groupBox[tree.parent[g]!]!;
   for (let i = 0; i < tree.nodes; i++) {
     if (nodeBox[i]! < 0 && tree.nodeGroup[i]! >= 0) nodeBox[i] = groupBox[tree.nodeGroup[i]!]!;
   }
+  for (let g = 0; g < tree.groups; g++) if (ownBox[g]! < 0) ownBox[g] = groupBox[g]!;
   const inputBox = new Map<number, number>();
   for (const value of shown.inputs) {
     inputBox.set(value, add(tree.nodes + tree.groups + value, -1, 0, 1, -1));
   }
   return {
-    count: item.length,
-    item: Int32Array.from(item),
-    parent: Int32Array.from(parent),
-    open: Uint8Array.from(open),
-    repeat: Int32Array.from(repeat),
-    last: Int32Array.from(last),
-    order: Int32Array.from(order),
+    count: item.size,
+    item: item.taken(),
+    parent: parent.taken(),
+    open: Uint8Array.from(open.taken()),
+    repeat: repeat.taken(),
+    last: last.taken(),
+    order: order.taken(),
     nodeBox,
-    groupBox: groupBox.map((box, g) => (ownBox[g]! >= 0 ? ownBox[g]! : box)),
-    ...edges(graph, nodeBox, inputBox, item.length, shown.weight),
+    groupBox: ownBox,
+    ...edges(graph, nodeBox, inputBox, item.size, shown.weight),
   };
 }
 
 /** Uses between different boxes, one edge for all of a pair. */
 function edges(graph: Graph, nodeBox: Int32Array, inputBox: Map<number, number>, boxes: number, weight: (value: number) => number) {
-  const from = new Int32Array(graph.useValue.length).fill(-1);
-  for (let use = 0; use < from.length; use++) {
-    const value = graph.useValue[use]!;
+  const { useNode, useValue, producer } = graph;
+  // Most uses stay inside a box: only the others are looked at further.
+  const from = new Bag();
+  const crossing = new Bag();
+  for (let use = 0; use < useValue.length; use++) {
+    const value = useValue[use]!;
     if (value < 0) continue;
-    const producer = graph.producer[value]!;
-    const box = producer >= 0 ? nodeBox[producer]! : (inputBox.get(value) ?? -1);
-    const to = nodeBox[graph.useNode[use]!]!;
-    if (box >= 0 && to >= 0 && box !== to) from[use] = box;
+    const to = nodeBox[useNode[use]!]!;
+    if (to < 0) continue;
+    const maker = producer[value]!;
+    const box = maker >= 0 ? nodeBox[maker]! : (inputBox.get(value) ?? -1);
+    if (box < 0 || box === to) continue;
+    from.push(box);
+    crossing.push(use);
   }
-  const bySource = csr(from, boxes);
-  const source: number[] = [];
-  const target: number[] = [];
-  const uses: number[] = [];
-  const values: number[] = [];
+  const bySource = csr(from.taken(), boxes, crossing.taken());
+  const source = new Bag();
+  const target = new Bag();
+  const uses = new Bag();
+  const values = new Bag();
   const edgeTo = new Int32Array(boxes).fill(-1); // the edge from the current source to a target
   for (let box = 0; box < boxes; box++) {
-    const first = source.length;
-    for (const use of row(bySource, box)) {
-      const to = nodeBox[graph.useNode[use]!]!;
-      const value = graph.useValue[use]!;
+    const first = source.size;
+    for (let i = bySource.start[box]!; i < bySource.start[box + 1]!; i++) {
+      const use = bySource.item[i]!;
+      const to = nodeBox[useNode[use]!]!;
+      const value = useValue[use]!;
       let edge = edgeTo[to]!;
       if (edge < first) {
-        edge = edgeTo[to] = source.length;
+        edge = edgeTo[to] = source.size;
         source.push(box);
         target.push(to);
         uses.push(0);
         values.push(value);
       }
-      uses[edge]!++;
-      if (weight(value) > weight(values[edge]!)) values[edge] = value;
+      uses.items[edge]!++;
+      if (weight(value) > weight(values.items[edge]!)) values.items[edge] = value;
     }
   }
   return {
-    source: Int32Array.from(source),
-    target: Int32Array.from(target),
-    uses: Int32Array.from(uses),
-    value: Int32Array.from(values),
+    source: source.taken(),
+    target: target.taken(),
+    uses: uses.taken(),
+    value: values.taken(),
   };
 }

@@ -17,21 +17,35 @@ export interface Answer {
 
 const MOVED = new Set<keyof Calls>(['stage', 'options', 'open', 'unfold', 'openAll', 'openDepth', 'reveal', 'restore']);
 
+/** Milliseconds without a call before work that can wait begins. */
+const PAUSE = 100;
+
 export function serve(port: {
   postMessage(message: Answer, move: Transferable[]): void;
   onmessage: ((event: MessageEvent<Request>) => void) | null;
 }): void {
-  const engine = new Engine() as unknown as Record<string, (...args: unknown[]) => unknown>;
+  const engine = new Engine();
+  const calls = engine as unknown as Record<string, (...args: unknown[]) => unknown>;
+  let waiting = 0;
+  let spare: ReturnType<typeof setTimeout> | undefined;
+  // Work that nobody waits for begins when no call has come for a while, and lets every call pass.
+  const rest = (pause: number): void => {
+    clearTimeout(spare);
+    spare = setTimeout(() => !waiting && engine.later() && rest(0), pause);
+  };
   // One after the other: a picture is made from what the calls before it opened.
   let last: Promise<unknown> = Promise.resolve();
   port.onmessage = ({ data: { id, call, args } }) => {
+    waiting++;
     last = last.then(async () => {
       try {
-        const result = await engine[call]!(...args);
+        const result = await calls[call]!(...args);
         port.postMessage({ id, result }, MOVED.has(call) ? buffers(result) : []);
       } catch (error) {
         port.postMessage({ id, error: error instanceof Error ? error.message : String(error) }, []);
       }
+      waiting--;
+      if (engine.shown) rest(PAUSE);
     });
   };
 }

@@ -1,8 +1,10 @@
 import { buildArcs, splitFans, type Arcs } from './arcs.ts';
 import { balance } from './balance.ts';
 import { gapsFor, placeItems } from './coordinates.ts';
+import { findBands } from './bands.ts';
 import { breakCycles, SELF } from './cycles.ts';
-import { buildLayers, spanLimit } from './layers.ts';
+import { layoutBands } from './grid.ts';
+import { buildLayers, spanLimit, type Layered } from './layers.ts';
 import { orderLayers } from './order.ts';
 import { assignRanks } from './rank.ts';
 import { LOOP_ROOM, route } from './route.ts';
@@ -16,8 +18,8 @@ const EFFORT = 800,
 /** Lines of a fan up to this many layers long may run apart. */
 const FAN = 24;
 
-/** One drawing in layers: the steps of the pipeline, in order. */
-export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options): FlatLayout {
+/** One drawing in layers: the steps of the pipeline, in order. Layers that are much too wide are broken into rows, if they may. */
+export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options, breakable = true): FlatLayout {
   const { n, source, target } = graph;
   const m = source.length;
   const inPorts = 'tail' in graph ? graph.inPorts : 0,
@@ -28,6 +30,8 @@ export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options): 
   const kind = breakCycles(n, source, target, graph.order);
   const shared = buildArcs(graph, kind);
   const ranks = assignRanks(n, shared, inPorts, outPorts);
+  const bands = breakable ? findBands(graph, shared, kind, ranks, inPorts + outPorts, options) : null;
+  if (bands) return layoutBands(graph, bands, options, (part, o) => layoutLayers(part, o, false));
   const limit = good
     ? spanLimit(shared, ranks.rank, ranks.layers, 4 * n + 12000, 40 * n + 30000)
     : spanLimit(shared, ranks.rank, ranks.layers, 2 * n, 8 * m);
@@ -53,9 +57,17 @@ export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options): 
 
   const { arcs, layered, half, order } = best;
   balance(layered, order, half);
-  const gaps = gapsFor(options.gapX);
+  const gaps = gapsFor(options.gapX, mostLines(layered, solid));
   const centre = placeItems(layered, order, half, gaps, good ? 5 : 2, good ? 4 : 0, solid, options.maxHeight !== undefined);
   return route(graph, kind, arcs, layered, order, centre, half, gaps, options.gapY, options.maxHeight);
+}
+
+/** The most lines (bends, ports) that a layer has. */
+function mostLines(layered: Layered, solid: number): number {
+  const lines = new Int32Array(layered.layers);
+  let most = 0;
+  for (let v = solid; v < layered.count; v++) most = Math.max(most, ++lines[layered.layer[v]]);
+  return most;
 }
 
 /** How far a port moves a line's end within the place of its box, for boxes that have ports. */

@@ -9,8 +9,20 @@ export interface Gaps {
   line: number; // line to line
 }
 
-export function gapsFor(gapX: number): Gaps {
-  return { box: gapX, side: gapX * 0.5, line: gapX * 0.4 };
+/** So many lines of a layer stand apart; more are drawn closer, as a bundle. */
+export const APART = 100;
+
+/** `lines`: the most that any layer has. */
+export function gapsFor(gapX: number, lines = 0): Gaps {
+  return { box: gapX, side: gapX * 0.5, line: gapX * 0.4 * Math.min(1, APART / Math.max(1, lines)) };
+}
+
+/** Lines that run in a bundle beside boxes are drawn closer still, as one broad band. */
+const BAND = 240;
+
+/** How broad a bundle of so many lines is. */
+export function bundle(lines: number, pitch: number): number {
+  return Math.min(lines * pitch, BAND + 0.05 * lines);
 }
 
 /** Least distance of the centres of neighbours a and b; items from `boxes` on are lines. */

@@ -1,5 +1,44 @@
-/** Cuts a tall stack of layers into columns, where few lines cross the cut. */
-export function cutColumns(height: Float64Array, gap: Float64Array, crossing: Int32Array, maxHeight: number): Int32Array {
+/** How much wider than high the columns of a folded drawing may be together. */
+const WIDEST = 2;
+
+/**
+ * Cuts a tall stack of layers into columns, where few lines cross the cut. Columns are at most `maxHeight` high,
+ * or higher where the layers (from `left` to `right`) are so wide that many columns would only make a wide drawing
+ * of a tall one. `gutter` says how wide the space between two columns is that so many lines pass.
+ */
+export function cutColumns(
+  height: Float64Array,
+  gap: Float64Array,
+  crossing: Int32Array,
+  maxHeight: number,
+  left: Float64Array,
+  right: Float64Array,
+  gutter: (lines: number) => number,
+): Int32Array {
+  const layers = height.length;
+  for (let limit = maxHeight; ; limit *= 1.25) {
+    const column = cut(height, gap, crossing, limit);
+    if (column[layers - 1] === 0) return column;
+    let width = 0,
+      tallest = 0;
+    for (let r = 0; r < layers;) {
+      let lo = Infinity,
+        hi = -Infinity,
+        sum = 0;
+      const c = column[r];
+      for (; r < layers && column[r] === c; r++) {
+        lo = Math.min(lo, left[r]);
+        hi = Math.max(hi, right[r]);
+        sum += height[r] + (r + 1 < layers && column[r + 1] === c ? gap[r] : 0);
+      }
+      width += hi - lo + (r < layers ? gutter(crossing[r - 1]) : 0);
+      tallest = Math.max(tallest, sum);
+    }
+    if (width <= WIDEST * tallest) return column;
+  }
+}
+
+function cut(height: Float64Array, gap: Float64Array, crossing: Int32Array, maxHeight: number): Int32Array {
   const layers = height.length;
   const column = new Int32Array(layers);
   let c = 0,

@@ -3,7 +3,7 @@ import { LayoutCache } from './cache.ts';
 import { layoutDown } from './flat.ts';
 import { Pen } from './pen.ts';
 import { cutEdges, ENTERS, LEAVES, type Pieces } from './pieces.ts';
-import { LANE, LOOP, NORMAL, WRAP, type FlatLayout, type NestedGraph, type NestedLayout, type Options, type PortedGraph } from './types.ts';
+import { NORMAL, strongerKind, type FlatLayout, type NestedGraph, type NestedLayout, type Options, type PortedGraph } from './types.ts';
 
 export { LayoutCache };
 
@@ -198,7 +198,7 @@ function join(levels: Levels, right: boolean): NestedLayout {
         g = pieces.group[p],
         layout = layouts[g],
         k = number[p];
-      if (KIND_RANK[layout.edgeKind[k]] > KIND_RANK[kind]) kind = layout.edgeKind[k];
+      kind = strongerKind(kind, layout.edgeKind[k]);
       const end = 2 * layout.pointStart[k + 1];
       for (let q = 2 * layout.pointStart[k]; q < end; q += 2) {
         pen.to(originX[g] + layout.points[q], originY[g] + layout.points[q + 1]);
@@ -228,9 +228,3 @@ function join(levels: Levels, right: boolean): NestedLayout {
     edgeKind,
   };
 }
-
-/** Which kind a line has whose pieces differ. */
-const KIND_RANK = [0, 0, 0, 0];
-KIND_RANK[LANE] = 1;
-KIND_RANK[WRAP] = 2;
-KIND_RANK[LOOP] = 3;

@@ -1,5 +1,5 @@
 import type { Arcs } from './arcs.ts';
-import type { Gaps } from './coordinates.ts';
+import { APART, bundle, type Gaps } from './coordinates.ts';
 import type { Order } from './crossings.ts';
 import { BACK, SELF } from './cycles.ts';
 import { cutColumns } from './fold.ts';
@@ -38,7 +38,7 @@ export function route(
   const tailOf = arcs.tailOfEdge;
   const headAt = 'tail' in graph ? graph.headAt : null;
   const lanes = collectLanes(layered, order, arcs, kind, source, target, tailOf);
-  const PITCH = Math.max(4, gaps.line);
+  const PITCH = Math.max(4, 0.4 * gaps.box);
 
   // heights of layers and of the gaps between them
   const tall = new Float64Array(layers);
@@ -56,17 +56,7 @@ export function route(
     gap[r] = base + Math.min(3 * gapY, Math.max(0, busy - 4) * 3);
   }
 
-  // columns
-  let column: Int32Array = new Int32Array(layers);
-  if (maxHeight !== undefined && layers > 1) {
-    const crossing = new Int32Array(layers);
-    for (let v = 0; v < count; v++) if (downStart[v + 1] > downStart[v]) crossing[layer[v]]++;
-    for (let k = 0; k < lanes.count; k++) for (let r = lanes.first[k]; r < lanes.last[k]; r++) crossing[r]++;
-    column = cutColumns(tall, gap, crossing, maxHeight);
-  }
-  const columns = layers ? column[layers - 1] + 1 : 0;
-
-  // extents of layers, then lanes beside them
+  // extents of layers
   const left = new Float64Array(layers),
     right = new Float64Array(layers);
   let widest = 0;
@@ -78,7 +68,22 @@ export function route(
     right[r] = centre[b] + half[b];
     widest = Math.max(widest, right[r] - left[r]);
   }
-  const places = placeLanes(lanes, column, left, right, gaps.side, PITCH, Math.max(400, widest));
+
+  // columns, then lanes beside the layers
+  let column: Int32Array = new Int32Array(layers);
+  if (maxHeight !== undefined && layers > 1) {
+    const crossing = new Int32Array(layers);
+    for (let v = 0; v < count; v++) if (downStart[v + 1] > downStart[v]) crossing[layer[v]]++;
+    const lanesHere = new Int32Array(layers); // of the lanes that begin or end on a layer, how many more begin
+    for (let k = 0; k < lanes.count; k++) {
+      lanesHere[lanes.first[k]]++;
+      lanesHere[lanes.last[k]]--;
+    }
+    for (let r = 0, passing = 0; r < layers; r++) crossing[r] += passing += lanesHere[r];
+    column = cutColumns(tall, gap, crossing, maxHeight, left, right, (lines) => bundle(lines, PITCH) + 2 * gaps.box);
+  }
+  const columns = layers ? column[layers - 1] + 1 : 0;
+  const places = placeLanes(lanes, column, left, right, gaps.side, PITCH, Math.min(APART * PITCH, Math.max(400, widest)));
   const laneAt = (k: number, c: number) => places.x[places.start[k] + c - column[lanes.first[k]]];
 
   // columns side by side, with a gutter for the lines that lead from one to the next
@@ -99,8 +104,8 @@ export function route(
     cursor += hi - lo;
     gutter[c] = cursor + gaps.box;
     const before = wraps && c ? wraps.tracks[c - 1] : 0;
-    if (wraps && c + 1 < columns) cursor = gutter[c] + wraps.tracks[c] * PITCH + gaps.box;
-    roof = Math.max(roof, (before ? before * PITCH + gaps.side : 0) + (branches[head] ? gapY / 2 : 0));
+    if (wraps && c + 1 < columns) cursor = gutter[c] + bundle(wraps.tracks[c], PITCH) + gaps.box;
+    roof = Math.max(roof, (before ? bundle(before, PITCH) + gaps.side : 0) + (branches[head] ? gapY / 2 : 0));
   }
   const frame: Frame = { layers, column, top: new Float64Array(layers), bottom: new Float64Array(layers) };
   let depth = 0;
@@ -110,7 +115,7 @@ export function route(
     frame.bottom[r] = frame.top[r] + tall[r];
     if (r + 1 === layers || column[r + 1] !== column[r]) {
       const after = wraps && column[r] + 1 < columns ? wraps.tracks[column[r]] : 0;
-      depth = Math.max(depth, frame.bottom[r] + (stubs[r] ? gapY / 2 : 0) + (after ? after * PITCH + gaps.side : 0));
+      depth = Math.max(depth, frame.bottom[r] + (stubs[r] ? gapY / 2 : 0) + (after ? bundle(after, PITCH) + gaps.side : 0));
     }
   }
   const { top, bottom } = frame;
@@ -150,10 +155,11 @@ export function route(
   const edgeKind = new Uint8Array(m);
   const wrapTo = (c: number, track: number, fromX: number, toX: number, r: number) => {
     // down below column c, along its gutter, up, and down into the next column (or the same way back)
-    const many = wraps!.tracks[c];
-    const lowY = bottom[r] + (stubs[r] ? gapY / 2 : 0) + gaps.side + (many - 1 - track) * PITCH;
-    const gutterX = gutter[c] + (many - 1 - track) * PITCH;
-    const highY = top[r + 1] - (branches[r + 1] ? gapY / 2 : 0) - gaps.side - track * PITCH;
+    const many = wraps!.tracks[c],
+      pitch = bundle(many, PITCH) / many;
+    const lowY = bottom[r] + (stubs[r] ? gapY / 2 : 0) + gaps.side + (many - 1 - track) * pitch;
+    const gutterX = gutter[c] + (many - 1 - track) * pitch;
+    const highY = top[r + 1] - (branches[r + 1] ? gapY / 2 : 0) - gaps.side - track * pitch;
     return [fromX, lowY, gutterX, lowY, gutterX, highY, toX, highY];
   };
   const bends = new Int32Array(layers + 1); // points of the current tail's line up to each bend

@@ -45,6 +45,12 @@ export const LOOP = 2;
 /** Leads from the end of one column of a folded chain to the top of a later one. */
 export const WRAP = 3;
 
+/** The kind of a line that has pieces of both kinds. */
+export function strongerKind(a: number, b: number): number {
+  return KIND_RANK[a] < KIND_RANK[b] ? b : a;
+}
+const KIND_RANK = [0, 1, 3, 2];
+
 export interface EdgeLines {
   /** The line of edge e is points[2·pointStart[e] … 2·pointStart[e+1]), x and y in turn. */
   pointStart: Int32Array;

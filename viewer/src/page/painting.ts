@@ -8,17 +8,21 @@ import type { App } from './app.ts';
 
 export async function repaint(app: App, dim = false): Promise<void> {
   if (!app.picture) return;
-  const [selected, related, found] = await Promise.all([
-    app.client.boxes(app.selection),
-    app.client.boxes(app.related),
-    app.client.boxes(app.found.length > 20_000 ? app.found.slice(0, 20_000) : app.found),
+  // Nothing lit is the commonest case, and then there is nothing to ask.
+  const boxes = async (items: number[]) => (items.length ? app.client.boxes(items) : []);
+  const picked = app.allPairs ? null : app.selection.at(-1);
+  const [selected, related, found, links] = await Promise.all([
+    boxes(app.selection),
+    boxes(app.related),
+    boxes(app.found.length > 20_000 ? app.found.slice(0, 20_000) : app.found),
+    picked === undefined ? null : app.client.pairs(picked),
   ]);
   app.renderer.setPaint({
     selected: new Set(selected),
     related: new Set(related),
     found: new Set(found),
     dim: (dim && related.length > 0) || (found.length > 0 && selected.length === 0),
-    links: await app.client.pairs(app.allPairs ? null : (app.selection.at(-1) ?? -1)),
+    links,
     fill: await fills(app),
   });
 }

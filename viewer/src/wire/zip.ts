@@ -57,11 +57,32 @@ export class Archive {
     const packed = this.bytes.subarray(data, data + member.packed);
     if (member.method === 0) return packed.slice();
     if (member.method !== 8) throw new Error(`member ${name} is compressed in a way opscope does not write`);
-    const stream = new Blob([packed as BlobPart]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
-    const out = new Uint8Array(await new Response(stream).arrayBuffer());
-    if (out.length !== member.size) throw new Error(`member ${name} is damaged`);
+    const out = await inflate(packed, member.size);
+    if (!out) throw new Error(`member ${name} is damaged`);
     return out;
   }
+}
+
+/** The bytes of a deflated member, or null if they are not what was announced. */
+async function inflate(packed: Uint8Array, size: number): Promise<Uint8Array | null> {
+  // Written straight into the stream: by way of a Blob and a Response every byte would cross process borders twice.
+  const { writable, readable } = new DecompressionStream('deflate-raw');
+  const writer = writable.getWriter();
+  const written = Promise.all([writer.write(packed as BufferSource), writer.close()]).catch(() => undefined); // reading fails too
+  const out = new Uint8Array(size);
+  let at = 0;
+  const reader = readable.getReader();
+  try {
+    for (let step = await reader.read(); !step.done; step = await reader.read()) {
+      if (at + step.value.length > size) return null;
+      out.set(step.value, at);
+      at += step.value.length;
+    }
+    await written;
+  } catch {
+    return null;
+  }
+  return at === size ? out : null;
 }
 
 function findEnd(view: DataView): number {

@@ -64,6 +64,18 @@ describe('a training graph', () => {
     expect(engine.open([item!], false).scene.boxes.count).toBe(picture.scene.boxes.count);
   });
 
+  it('draws the same after what it does in spare time, which comes to an end', async () => {
+    const { engine } = await opened(SAMPLE);
+    const [item] = engine.items(['forward:resnet18/layer1/0']);
+    const cold = engine.open([item!], true);
+    let steps = 0;
+    while (engine.later()) steps++;
+    expect(steps).toBeGreaterThan(0);
+    expect(steps).toBeLessThan(100);
+    expect(engine.later()).toBe(false);
+    expect(engine.open([item!], true)).toEqual(cold);
+  });
+
   it('folds equal neighbours and unfolds them', async () => {
     const { engine, picture } = await opened(SAMPLE);
     const folded = picture.scene.boxes.kind.indexOf(BoxKind.Folded);
@@ -114,6 +126,30 @@ describe('graphs inside an operator', () => {
     const sources = Array.from(edges.target, (target, e) => (target === relu ? titles(all)[edges.source[e]!] : '')).filter(Boolean);
     expect(sources).toEqual(['data']);
     expect(boxes.parent[relu]).toBe(titles(all).indexOf('then'));
+  });
+});
+
+describe('a damaged file', () => {
+  const bytes = () => new Uint8Array(readFileSync(SAMPLE));
+
+  /** Where the packed bytes of a member begin, and where its size stands in the directory at the end. */
+  function member(file: Uint8Array, name: string): { data: number; size: number } {
+    const text = new TextDecoder('latin1').decode(file);
+    return { data: text.indexOf(name) + name.length, size: text.lastIndexOf(name) - 46 + 24 };
+  }
+
+  it('is refused in words when a member cannot be unpacked', async () => {
+    const file = bytes();
+    const { data } = member(file, 'pools/strings.arrow');
+    file.fill(0xff, data, data + 40);
+    await expect(new Engine().load(file, 'x')).rejects.toThrow('member pools/strings.arrow is damaged');
+  });
+
+  it.each([-1, 1])('is refused in words when a member is longer or shorter than announced (%i)', async (off) => {
+    const file = bytes();
+    const { size } = member(file, 'pools/strings.arrow');
+    file[size]! += off;
+    await expect(new Engine().load(file, 'x')).rejects.toThrow('member pools/strings.arrow is damaged');
   });
 });
 

@@ -297,9 +297,12 @@ describe('lanes, columns, packing', () => {
       gap = new Float64Array(19).fill(30);
     const crossing = new Int32Array(20).fill(5);
     crossing[8] = 1;
-    const column = cutColumns(height, gap, crossing, 600);
+    const cut = (width: number) =>
+      cutColumns(height, gap, crossing, 600, new Float64Array(20), new Float64Array(20).fill(width), (lines) => 8 * lines);
+    const column = cut(60);
     expect(column[8]).toBe(0);
     expect(column[9]).toBe(1);
+    expect(cut(3000)[19]).toBe(0); // two columns of wide layers would only be a wide drawing
   });
   test('rows do not overlap and stay within their width', () => {
     fc.assert(
