@@ -8,14 +8,18 @@ A failure is written to `fuzz-failures/` with the seed that makes it again.
 from __future__ import annotations
 
 import argparse
+import copy
+import io
 import json
 import pickle
 import random
+import re
 import signal
 import sys
 import tempfile
 import time
 import traceback
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,6 +53,19 @@ def samples() -> dict[str, bytes]:
             found[out.name] = out.read_bytes()
             # As another tool would write it: then our reader takes all attributes as they are.
             found[f"other.{out.name}"] = found[out.name].replace(b"opscope 1", b"other", 1)
+    return found | torch_samples()
+
+
+def torch_samples() -> dict[str, bytes]:
+    """Exported programs, TorchScript archives, an execution trace; and the JSON of a program by itself."""
+    found = {
+        p.name: p.read_bytes()
+        for p in sorted((DATA / "torch").iterdir())
+        if p.suffix in (".pt2", ".pt", ".ptl") or p.name == "chakra.json"
+    }
+    for name in ("net", "branches", "sized", "joint"):
+        with zipfile.ZipFile(DATA / "torch" / f"{name}.pt2") as archive:
+            found[f"{name}.model.json"] = archive.read(f"{name}/models/model.json")
     return found
 
 
@@ -81,6 +98,55 @@ def mutate(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
     return bytes(out)
 
 
+def mutate_member(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+    """A zip file that is whole, with changes inside of one member, or to which members there are."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {info.filename: archive.read(info.filename) for info in archive.infolist()}
+    wanted = (".json", ".py", ".pkl", "_pkl")  # weights and version files teach little
+    name = rng.choice([name for name in members if name.endswith(wanted)] or list(members))
+    if name.endswith(".json") and rng.random() < 0.7:
+        members[name] = mutate_inside(name, members[name], rng)
+    elif name.endswith(".py") and rng.random() < 0.7:
+        members[name] = mutate_code(members[name].decode(), rng).encode("utf-8", "surrogatepass")
+    elif rng.random() < 0.05:
+        del members[name]
+    elif rng.random() < 0.05:
+        members[name] = rng.choice(list(members.values()))
+    else:
+        members[name] = mutate(members[name], rng, others)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def mutate_code(text: str, rng: random.Random) -> str:
+    """Words and lines of code changed for others of the same code, so that most of it still parses."""
+    for _ in range(rng.choice([1, 2, 5, 20])):
+        words = re.split(r"(\w+|\n)", text)
+        at = rng.randrange(len(words))
+        kind = rng.randrange(5)
+        if kind == 0:
+            lines = text.split("\n")
+            lines.insert(rng.randrange(len(lines)), rng.choice(lines))
+            text = "\n".join(lines)
+            continue
+        if kind == 1:
+            lines = text.split("\n")
+            del lines[rng.randrange(len(lines))]
+            text = "\n".join(lines) or "x"
+            continue
+        if kind == 2:
+            words[at] = rng.choice(["self", "torch", "None", "-1", "[]", "()", "x" * 50, "if", "while", "1e999", "0x1"])
+        elif kind == 3:
+            words[at] = rng.choice(words)
+        else:
+            words[at] = words[at] * 2
+        text = "".join(words) or "x"
+    return text
+
+
 ODD: list[Any] = [None, -1, 0, 2**31, 2**40, 1.5, True, "", "x" * 1000, "\ud800", [], {}, [[]], {"": {}}, (1, 2), b"x"]
 
 
@@ -100,7 +166,7 @@ def mutate_inside(name: str, data: bytes, rng: random.Random) -> bytes:
         key = rng.choice(list(place)) if isinstance(place, dict) else rng.randrange(len(place))
         kind = rng.randrange(4)
         if kind == 0:
-            place[key] = rng.choice(ODD)
+            place[key] = copy.deepcopy(rng.choice(ODD))  # its own: the next change may go into it
         elif kind == 1:
             del place[key]
         elif kind == 2 and isinstance(place[key], int):
@@ -128,16 +194,21 @@ def attempt(name: str, data: bytes) -> str:
     return "read"
 
 
-def run(runs: int, seed: int) -> Iterator[tuple[int, str, str]]:
-    """(number, sample, what happened) for each mutation."""
-    found = samples()
+def run(runs: int, seed: int, found: dict[str, bytes] | None = None) -> Iterator[tuple[int, str, str]]:
+    """(number, sample, what happened) for each mutation of some samples, or of all."""
+    found = samples() if found is None else found
     names = list(found)
     others = list(found.values())
     for number in range(runs):
         rng = random.Random(f"{seed}/{number}")
         name = rng.choice(names)
-        inside = name.endswith((".pkl", ".json")) and rng.random() < 0.5
-        data = mutate_inside(name, found[name], rng) if inside else mutate(found[name], rng, others)
+        data = found[name]
+        if rng.random() < 0.5 and name.endswith((".pkl", ".json")):
+            data = mutate_inside(name, data, rng)
+        elif rng.random() < 0.7 and zipfile.is_zipfile(io.BytesIO(data)) and not name.endswith(".opscope"):
+            data = mutate_member(data, rng, others)
+        else:
+            data = mutate(data, rng, others)
         previous = signal.signal(signal.SIGALRM, _too_long)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:

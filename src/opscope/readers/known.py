@@ -35,7 +35,7 @@ _ENDINGS: dict[str, tuple[str, str]] = {
     ".pdmodel": ("a PaddlePaddle program", f"this version does not read it; {_PLUGIN}"),
     ".pdiparams": ("PaddlePaddle weights", _WEIGHTS),
     ".safetensors": ("safetensors weights", _WEIGHTS),
-    ".pt2": ("a PyTorch ExportedProgram", f"this version does not read it; {_PLUGIN}"),
+    ".pt2": ("a PyTorch ExportedProgram", "its content is not one: save it again with torch.export.save()"),
 }
 
 
@@ -77,10 +77,6 @@ def _zip(source: Source, by_name: tuple[str, str] | None) -> tuple[str, str]:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         return "a zip file that is cut off or damaged", "copy it again"
-    if any(name.endswith("data.pkl") for name in names):
-        if any("/code/" in name for name in names):
-            return "a TorchScript archive", f"this version does not read it: {_TRACE}; {_PLUGIN}"
-        return "a PyTorch checkpoint", _WEIGHTS
     if any(name.endswith(".npy") for name in names):
         return "a numpy archive", "arrays have no graph"
     if any(name.endswith("config.json") for name in names) and any(name.endswith(".h5") for name in names):

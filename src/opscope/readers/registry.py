@@ -22,6 +22,9 @@ GROUP = "opscope.readers"
 # In the order they are asked: the ones that are surest of themselves first.
 BUILT_IN = {
     "opscope": "opscope.readers.opscope_file",
+    "pt2": "opscope.readers.torch.pt2",
+    "torchscript": "opscope.readers.torch.torchscript",
+    "chakra": "opscope.readers.torch.chakra",
     "jittor-trace": "opscope.readers.jittor",
     "model-explorer": "opscope.readers.model_explorer",
 }

@@ -1,0 +1,1 @@
+"""Files of PyTorch, read without PyTorch: exported programs, TorchScript archives, Chakra execution traces."""
