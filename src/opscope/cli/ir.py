@@ -20,7 +20,7 @@ def command(capture: Capture, stage: str | None, style: str) -> None:
     """Print the graph of X.
 
     \b
-    table   one operator per line, in columns
+    table   one operator per line, in columns: the framework's own table where the capture has it
     text    everything, in opscope's own notation
     code    the framework's generated code   (where the capture has it)
     native  the framework's own IR           (where the capture has it)
@@ -35,12 +35,14 @@ def command(capture: Capture, stage: str | None, style: str) -> None:
         from opscope.ir.text import dump_stage
 
         click.echo(dump_stage(chosen), nl=False)
+    elif style in chosen.listings:
+        click.echo(chosen.listings[style])
     elif style == "table":
         from .table import print_nodes
 
         print_nodes(chosen.graph.nodes)
-    elif style in chosen.listings:
-        click.echo(chosen.listings[style])
     else:
-        has = ", ".join(["table", "text", *chosen.listings])
+        # the other listings (`symbols`, `code.nodes`) are the page's
+        texts = [kind for kind in STYLES[2:] if kind in chosen.listings]
+        has = ", ".join(["table", "text", *texts])
         raise OpscopeError(f"stage {chosen.name!r} has no {style} listing: its framework gave none (it has: {has})")

@@ -92,10 +92,12 @@ class _Assembly:
         self._optimizer_at = _optimizers_at(recorded.steps)
         self._calls_scopes = self._scopes_of_calls()
         self._stacks: dict[int, int] = {0: 0}
+        self._sums: set[int] = set()
 
     def capture(self) -> Capture:
         builder = GraphBuilder(self._pools)
         forward = self._forward_of()
+        self._sums = self._sums_of_gradients(forward)
         originals = self._recomputed_of(forward)
         scopes, stacks = self._places(forward, originals)
         roles = self._roles()
@@ -208,6 +210,22 @@ class _Assembly:
                 first.setdefault(log.sequence[i], i)
         return pairs
 
+    def _sums_of_gradients(self, forward: dict[int, int]) -> set[int]:
+        """Where gradients of two ways meet, the engine adds them, right after the function that ran last. That
+        function's operator has no part in it: one of the two comes from somewhere else."""
+        log = self._log
+        made_by = _producers(log, len(self._r.memory))
+        found: set[int] = set()
+        for i in forward:
+            if log.place[i] or log.schemas[log.schema[i]].name not in ("aten.add.Tensor", "aten.add_.Tensor"):
+                continue
+            begin = log.use_end[i - 1] if i else 0
+            makers = [made_by[value] for value in log.use_value[begin : log.use_end[i]] if value >= 0]
+            sequences = {log.node_sequence[maker] for maker in makers if maker >= 0}
+            if len(makers) == 2 and len(sequences) == 2 and log.node_sequence[i] in sequences:
+                found.add(i)
+        return found
+
     def _recomputed_of(self, forward: dict[int, int]) -> dict[int, int]:
         """Recomputed operator -> the operator that it runs once more."""
         names = [self._log.schemas[s].name for s in self._log.schema]
@@ -296,6 +314,8 @@ class _Assembly:
         if self._phases[i] == "recompute" and i not in originals:
             is_saving = self._log.schemas[self._log.schema[i]].name in PASSED_OVER
             return "keeps a tensor for the backward pass" if is_saving else "recomputed in another way"
+        if i in self._sums:
+            return "adds gradients that meet"
         if self._phases[i] != "backward" or i in forward:
             return ""
         sequence = self._log.node_sequence[i]
@@ -366,7 +386,8 @@ class _Assembly:
         builder.inputs.extend(self._in_order(inputs, roles))
         builder.outputs.extend(self._outputs(made_by))
         for i, original in forward.items():
-            builder.link("grad", original, i)
+            if i not in self._sums:
+                builder.link("grad", original, i)
         for i, original in originals.items():
             builder.link("recompute", original, i)
         return builder.freeze()

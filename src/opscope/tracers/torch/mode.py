@@ -133,7 +133,7 @@ class Recorder:
             if number is None:
                 number = self._new_schema(func)
             schema = schemas[number]
-            if schema.is_mark:
+            if not schema.computes:
                 return func(*args, **kwargs)
             uses: list[int] = []
             constants: list[Any] = [number]

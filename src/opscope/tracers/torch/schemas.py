@@ -17,13 +17,20 @@ _UNDECLARED = {
     "aten.miopen_batch_norm": ("running_mean", "running_var"),
 }
 
+# What only asks a tensor about itself comes through the dispatcher too, for fake tensors; it computes nothing.
+_QUESTIONS = frozenset(
+    "prim.device prim.layout aten.size aten.sym_size aten.stride aten.sym_stride aten.numel aten.sym_numel aten.dim "
+    "aten.storage_offset aten.sym_storage_offset aten.is_contiguous aten.is_contiguous.memory_format "
+    "aten.is_strides_like_format aten.is_non_overlapping_and_dense aten.sym_is_contiguous".split()
+)
+
 Slot = tuple[str, int, int]  # the name of an argument, its kind, and the number of its name
 
 
 class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
-    __slots__ = ("by_name", "is_mark", "may_write", "name", "slots", "undeclared", "writes")
+    __slots__ = ("by_name", "computes", "may_write", "name", "slots", "undeclared", "writes")
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
         self.name = op_name(func)
@@ -36,7 +43,7 @@ class Schema:
         )
         self.undeclared: tuple[str, ...] = _UNDECLARED.get(self.name, ())
         self.may_write = bool(self.writes or self.undeclared)
-        self.is_mark = self.name.startswith("profiler.")  # for torch's own profiler: computes nothing
+        self.computes = not (self.name.startswith("profiler.") or self.name in _QUESTIONS)
 
     def written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The tensors that a call writes to."""
