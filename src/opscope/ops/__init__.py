@@ -1,0 +1,8 @@
+"""What operators are, whatever framework they come from: one name for each kind, and what it costs by its shapes."""
+
+from __future__ import annotations
+
+from .cost import Argument, Cost, formula
+from .table import canonical, cost_of
+
+__all__ = ["Argument", "Cost", "canonical", "cost_of", "formula"]

@@ -1,0 +1,53 @@
+"""What a formula is given and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from opscope.ir.pools import Type
+
+EXACT, ZERO, ESTIMATED, UNKNOWN = HOW = ("exact", "zero", "estimated", "unknown")
+
+
+class Argument(NamedTuple):
+    """One tensor that an operator reads: the path of the argument, and its type (None for no tensor)."""
+
+    name: str
+    type: Type | None
+
+
+class Cost(NamedTuple):
+    """What one operator costs.
+
+    `macs` are multiply-accumulates of matrix products, convolutions, attention and RNNs; `other` all other floating
+    point operations. `read` and `written` are bytes, None where the general rule holds: every input once, every
+    output once. `how` says whether that is exact, zero by rule (it moves data or makes a view), estimated, or
+    unknown; the figures of an unknown operator mean nothing.
+    """
+
+    macs: int = 0
+    other: int = 0
+    read: int | None = None
+    written: int | None = None
+    how: str = EXACT
+
+
+Formula = Callable[[Sequence[Argument], Sequence[Type], Mapping[str, Any]], "Cost | None"]
+registered: dict[tuple[str, str], Formula] = {}
+
+
+def formula(op: str, framework: str = "") -> Callable[[Formula], Formula]:
+    """Register the cost of an operator of your own.
+
+    >>> @opscope.formula("mylib.fused_mlp", framework="torch")          # doctest: +SKIP
+    ... def fused_mlp(inputs, outputs, attrs):
+    ...     rows, width = inputs[0].type.shape
+    ...     return opscope.ops.Cost(macs=rows * width * attrs["hidden"] * 2)
+    """
+
+    def register(function: Formula) -> Formula:
+        registered[framework, op] = function
+        return function
+
+    return register
