@@ -121,6 +121,16 @@ def shared_jittor(session: nox.Session) -> Path:
     return place
 
 
+@lane(name="torch", version="3.11")
+def torch(session: nox.Session) -> None:
+    """Live capture on real PyTorch."""
+    # First and alone: it is a CPU build, and what comes after must not pull in another one.
+    session.install(*requirements("torch"))
+    session.install("-e", ".", *requirements("pytest", "torch-models"))
+    workers = ("--numprocesses=2",)
+    session.run("pytest", "tests/torch", *workers, *session.posargs, env={"OMP_NUM_THREADS": "1"})
+
+
 @lane(name="viewer")
 def viewer(session: nox.Session) -> None:
     """The page's own tests (TypeScript), and that the committed bundle is what its source gives."""
@@ -169,12 +179,17 @@ def needed(session: nox.Session, *programs: str) -> None:
         session.skip(line)
 
 
+def lanes_of_their_own() -> list[str]:
+    """Tests that need a framework or a browser, which the core lane leaves out."""
+    return [f"--ignore=tests/{name}" for name in ("jittor", "torch", "browser")]
+
+
 @lane(name="core")
 def core(session: nox.Session) -> None:
     """Every test that needs no framework."""
     session.install("-e", ".", "./tests/plugin_example", *requirements("test"))
     workers = ("--numprocesses=auto", "--maxprocesses=4")
-    session.run("pytest", "tests", "--ignore=tests/jittor", "--ignore=tests/browser", *workers, *session.posargs)
+    session.run("pytest", "tests", *lanes_of_their_own(), *workers, *session.posargs)
 
 
 @lane(name="types")
