@@ -359,7 +359,7 @@ def custom_function() -> tuple[nn.Module, Loss]:
     return Net(), lambda m: m(x).sum()
 
 
-@torch.library.custom_op("opscope_tests::scaled", mutates_args=())
+@torch.library.custom_op("opscope_tests::scaled", mutates_args=(), schema="(Tensor x, float by) -> Tensor")
 def scaled(x: Tensor, by: float) -> Tensor:
     return x * by
 

@@ -120,7 +120,7 @@ class _Graphs:
         def related(builder: GraphBuilder, built: Built) -> None:
             if relate is not None:
                 relate(builder, built)
-            for node in module.graph.output_node().all_input_nodes if gradients else ():
+            for node in _results(module.graph) if gradients else ():
                 if node.name in built.nodes and phase(node) == "backward":
                     builder.set_role(built.values[node.name], "gradient")
 
@@ -193,3 +193,8 @@ def _phase(node: Any) -> str:
 
 def _path(stack: Any) -> tuple[str, ...]:
     return tuple(stack) if stack else ()
+
+
+def _results(graph: Any) -> list[Any]:
+    """The nodes that a graph returns; its last node is the output."""
+    return list(next(reversed(graph.nodes)).all_input_nodes)
