@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Page
 
 import opscope
 
-JITTOR = Path(__file__).parent.parent / "data" / "jittor"
+DATA = Path(__file__).parent.parent / "data"
+JITTOR = DATA / "jittor"
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +20,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("pictures")
     for name in ("simple_model_train", "resnet_train"):
         opscope.open(JITTOR / f"{name}.pkl", sources=[JITTOR]).save(folder / f"{name}.html")
+    opscope.open(DATA / "page" / "joint.opscope").save(folder / "joint.html")
     return {path.stem: path.as_uri() for path in folder.iterdir()}
 
 
@@ -70,8 +72,16 @@ def resnet(page: Page, files: dict[str, str]) -> None:
     page.get_by_role("tab", name="Table").click()
 
 
+def listing(page: Page, files: dict[str, str]) -> None:
+    """PyTorch's own code beside the graph, with the lines of a module; the stages in a row."""
+    ready(page, files["joint"])
+    page.get_by_role("tab", name="IR", exact=True).click()
+    page.evaluate("opscope.idle()")
+    page.evaluate("opscope.select(['backward:first'])")
+
+
 State = Callable[[Page, dict[str, str]], None]
-STATES: dict[str, State] = {"opened": opened, "matmul": matmul, "dark": dark, "resnet": resnet}
+STATES: dict[str, State] = {"opened": opened, "matmul": matmul, "dark": dark, "resnet": resnet, "listing": listing}
 
 
 @pytest.mark.parametrize("name", STATES)

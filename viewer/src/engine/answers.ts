@@ -10,7 +10,7 @@ const MOST_REFS = 40;
 
 export function ref(view: View, item: number): Ref {
   const { tree, graph, capture } = view;
-  if (item < tree.nodes) return { item, label: capture.pools.strings.at(graph.op[item]!) };
+  if (item < tree.nodes) return { item, label: view.titles.of(item), full: capture.pools.strings.at(graph.op[item]!) };
   return { item, label: groupTitle(tree, capture.pools, item - tree.nodes) };
 }
 
@@ -39,6 +39,7 @@ export function details(view: View, item: number): Details {
     outputs: [],
     backward: [],
     forward: [],
+    drawnWith: null,
     kernels: [],
     frames: [],
     size: 1,
@@ -67,6 +68,9 @@ export function details(view: View, item: number): Details {
       const op = pools.strings.at(graph.op[node]!);
       ops.set(op, (ops.get(op) ?? 0) + 1);
     }
+    // A module that holds modules only has no phase of its own, but often a common one.
+    const common = details.phases.flatMap((n, i) => (n ? [i] : []));
+    if (!details.phase && common.length === 1) details.phase = PHASES[common[0]!]!;
     details.ops = [...ops].sort((a, b) => b[1] - a[1]).slice(0, 12);
     details.measured = view.metrics.describeGroup(inside(view, item));
     // The same module in the other phases.
@@ -114,6 +118,8 @@ export function details(view: View, item: number): Details {
     }
   }
   details.frames = view.sources.frames(item);
+  const kept = view.options.saved ? undefined : view.kept[item];
+  if (kept !== undefined && kept >= 0 && graph.producer[kept]! >= 0) details.drawnWith = ref(view, graph.producer[kept]!);
   details.measured = view.metrics.describe(item);
   return details;
 }
@@ -162,7 +168,8 @@ export function children(view: View, item: number): TreeRow[] {
   }));
   const nodes = [...row(tree.childNodes, g).subarray(0, 2000)].map((node) => ({
     item: node,
-    title: capture.pools.strings.at(graph.op[node]!),
+    title: view.titles.of(node),
+    full: capture.pools.strings.at(graph.op[node]!),
     cls: '',
     size: 1,
     phase: graph.phase[node]!,
@@ -206,7 +213,7 @@ export function labels(view: View, items: number[]): { item: number; label: stri
   const { tree, graph, capture } = view;
   return items.map((item) => ({
     item,
-    label: ref(view, item).label,
+    label: item < tree.nodes ? capture.pools.strings.at(graph.op[item]!) : ref(view, item).label,
     where: item < tree.nodes ? scopePath(capture.pools, graph.scope[item]!) : '',
   }));
 }

@@ -7,6 +7,7 @@ export interface Bodies {
   owner: Int32Array; // of each body: the operator it is in
   label: string[];
   bodyOf: Int32Array; // of each operator: the body it stands in, or -1
+  results: [number, number][]; // the operator a body is in, and a value that the body hands to it
 }
 
 export interface Composed {
@@ -17,7 +18,7 @@ export interface Composed {
 const DEEPEST = 6;
 
 export async function compose(graph: Graph, inner: (index: number) => Promise<Graph>): Promise<Composed> {
-  const bodies: Bodies = { owner: new Int32Array(0), label: [], bodyOf: new Int32Array(graph.nodes).fill(-1) };
+  const bodies: Bodies = { owner: new Int32Array(0), label: [], bodyOf: new Int32Array(graph.nodes).fill(-1), results: [] };
   if (!graph.bodies.length) return { graph, bodies };
   const parts: { graph: Graph; node: number; value: number; body: number; bound: Map<number, number> }[] = [];
   const owner: number[] = [];
@@ -55,6 +56,8 @@ export async function compose(graph: Graph, inner: (index: number) => Promise<Gr
   for (const n of useNode) useStart[n + 1]!++;
   for (let i = 0; i < nodes; i++) useStart[i + 1]! += useStart[i]!;
   bodies.owner = Int32Array.from(owner);
+  for (const part of parts)
+    if (part.body >= 0) for (const out of part.graph.outputs) if (out >= 0) bodies.results.push([owner[part.body]!, value(part, out)]);
   bodies.bodyOf = new Int32Array(nodes);
   for (const part of parts) bodies.bodyOf.fill(part.body, part.node, part.node + part.graph.nodes);
   return {

@@ -9,11 +9,13 @@ import { children, details, inside, kernel, kernels, labels } from './answers.ts
 import { compose } from './compose.ts';
 import { row } from './csr.ts';
 import type { Calls, CaptureInfo, Details, KernelRow, Picture, TableRow, TreeRow, ViewOptions } from './messages.ts';
+import { flow } from './flow.ts';
+import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
 import { between, trace } from './paths.ts';
 import { Repeats } from './repeats.ts';
 import { csv, table } from './rows.ts';
-import { buildScene, shortOp } from './scene.ts';
+import { buildScene } from './scene.ts';
 import { buildTree, scopePath, type Tree } from './tree.ts';
 import { newView, type View } from './view.ts';
 import { visible } from './visible.ts';
@@ -63,6 +65,7 @@ export class Engine {
     const stages = [];
     for (const stage of manifest.stages) {
       const graph = await capture.graph(stage.graph);
+      const texts = new Listings(capture.listings(stage.name), graph.nodes);
       const phases = PHASES.map(() => 0);
       for (let i = 0; i < graph.nodes; i++) phases[graph.phase[i]!]!++;
       stages.push({
@@ -75,6 +78,8 @@ export class Engine {
         kernels: graph.groups.get('kernel')?.name.length ?? 0,
         links: Object.fromEntries([...graph.links].map(([kind, links]) => [kind, links.source.length])),
         warnings: stage.warnings,
+        listings: texts.kinds,
+        linked: texts.linked,
       });
     }
     const sources = Array.from({ length: capture.sources.path.length }, (_, i) => capture.sources.path.at(i));
@@ -110,6 +115,21 @@ export class Engine {
     return this.picture();
   }
 
+  /** The same operators in another stage of this capture, by the links between the two; modules by their path. */
+  async across(items: number[], from: number, to: number): Promise<string[]> {
+    const { capture, tree } = this.view;
+    const links = capture.manifest.stage_links ?? [];
+    const joined = new Map<number, number[]>();
+    for (const [i, link] of links.entries()) {
+      const there = link.before === from && link.after === to;
+      if (!there && !(link.before === to && link.after === from)) continue;
+      const { source, target } = await capture.stageLink(i);
+      const [here, other] = there ? [source, target] : [target, source];
+      here.forEach((node, k) => joined.set(node, [...(joined.get(node) ?? []), other[k]!]));
+    }
+    return items.flatMap((item) => (item < tree.nodes ? (joined.get(item) ?? []).map((node) => `#${node}`) : this.paths([item])));
+  }
+
   options(options: ViewOptions): Picture {
     this.retree(this.view, options);
     return this.picture();
@@ -124,12 +144,14 @@ export class Engine {
         if (view.open[g]) wasOpen.add(`${before.scope[g]}/${before.isPhase[g] ? before.phase[g] : ''}`);
     view.options = options;
     const inlined = options.constants ? new Uint8Array(view.graph.nodes) : constants(view.graph);
+    if (!options.saved) view.kept.forEach((value, node) => value >= 0 && (inlined[node] = 1));
+    view.flow = flow(view.graph, view.bodies, options.saved ? null : view.kept);
     view.tree = buildTree(view.graph, view.capture.pools, {
       split: options.split,
       hidden: new Set(options.hidden),
       inlined,
       bodies: view.bodies,
-      opTitle: (node) => shortOp(view.capture.pools.strings.at(view.graph.op[node]!)),
+      opTitle: (node) => view.titles.of(node),
     });
     view.open = new Uint8Array(view.tree.groups);
     view.unfolded = new Uint8Array(view.tree.groups);
@@ -176,13 +198,19 @@ export class Engine {
           (value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0,
         )
       : graph.inputs.filter((value) => graph.role[value] === 0);
-    view.visible = visible(graph, tree, {
+    view.visible = visible({ ...graph, ...view.flow }, tree, {
       open: view.open,
       unfolded: view.unfolded,
       repeats: view.repeats,
       inputs,
       weight: (value) => types.bytes(graph.type[value]!),
     });
+    // What only keeps a tensor is shown by what made the tensor.
+    const { nodeBox } = view.visible;
+    if (!view.options.saved)
+      view.kept.forEach((value, node) => {
+        if (value >= 0 && graph.producer[value]! >= 0) nodeBox[node] = nodeBox[graph.producer[value]!]!;
+      });
     const scene = buildScene({
       graph,
       pools: view.capture.pools,
@@ -197,7 +225,9 @@ export class Engine {
     });
     const open: number[] = [];
     for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
-    return { scene, index: buildIndex(scene), open };
+    const saved = PHASES.map(() => 0);
+    view.kept.forEach((value, node) => value >= 0 && saved[graph.phase[node]!]!++);
+    return { scene, index: buildIndex(scene), open, saved };
   }
 
   open(items: number[], open: boolean): Picture {
@@ -237,7 +267,9 @@ export class Engine {
   /** Open what is around these items, so that they can be seen. */
   reveal(items: number[]): Picture {
     const { tree } = this.view;
-    for (const item of items) {
+    for (let item of items) {
+      const kept = item < tree.nodes && !this.view.options.saved ? this.view.kept[item]! : -1;
+      if (kept >= 0 && this.view.graph.producer[kept]! >= 0) item = this.view.graph.producer[kept]!;
       let g = item < tree.nodes ? tree.nodeGroup[item]! : (tree.parent[item - tree.nodes] ?? -1);
       let child = item < tree.nodes ? -1 : item - tree.nodes;
       for (; g >= 0; child = g, g = tree.parent[g]!) {
@@ -380,6 +412,25 @@ export class Engine {
 
   files(): { file: string; lines: number }[] {
     return this.view.sources.files();
+  }
+
+  // -- the framework's own texts --------------------------------------------------------------------
+
+  listing(kind: string): { text: string; pairs: Int32Array } {
+    return { text: this.view.listings.text(kind), pairs: this.view.listings.pairs(kind) };
+  }
+
+  listingLines(kind: string, items: number[]): number[] {
+    const { listings, bodies } = this.view;
+    const nodes = new Set<number>();
+    for (const item of items) {
+      for (let node of inside(this.view, item)) {
+        // A text tells about the outer graph: what is inside an operator is on that operator's line.
+        while (bodies.bodyOf[node]! >= 0) node = bodies.owner[bodies.bodyOf[node]!]!;
+        nodes.add(node);
+      }
+    }
+    return listings.lines(kind, nodes);
   }
 
   // -- paths --------------------------------------------------------------------------------------

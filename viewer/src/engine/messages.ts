@@ -13,6 +13,8 @@ export interface StageInfo {
   kernels: number;
   links: Record<string, number>;
   warnings: string[];
+  listings: string[]; // kinds of the framework's own texts, and those whose lines are joined to operators
+  linked: string[];
 }
 
 export interface CaptureInfo {
@@ -32,6 +34,7 @@ export interface ViewOptions {
   split: boolean;
   hidden: number[]; // phases
   constants: boolean; // constants and parameters as boxes of their own
+  saved?: boolean; // autograd's copies of saved tensors too
   side: boolean; // phases beside each other instead of one after the other
 }
 
@@ -39,11 +42,13 @@ export interface Picture {
   scene: Scene;
   index: SceneIndex;
   open: number[]; // items of open groups
+  saved: number[]; // by phase: operators that only keep tensors for the backward pass
 }
 
 export interface Ref {
   item: number;
   label: string;
+  full?: string; // where the label is shorter
 }
 
 export interface Details {
@@ -60,6 +65,7 @@ export interface Details {
   outputs: { value: string; type: string; bytes: number; role: string; to: Ref[]; more: number }[];
   backward: Ref[];
   forward: Ref[];
+  drawnWith: Ref | null; // of what is not drawn: what stands for it
   kernels: { index: number; name: string; ops: number }[];
   frames: { file: string; line: number; fn: string }[];
   size: number;
@@ -80,6 +86,7 @@ export interface KernelRow {
 export interface TreeRow {
   item: number;
   title: string;
+  full?: string;
   cls: string;
   size: number;
   phase: number;
@@ -117,6 +124,9 @@ export interface Calls {
   lineNodes(file: string, line: number): number[];
   lines(file: string): [number, number][]; // line, how many operators
   files(): { file: string; lines: number }[];
+  listing(kind: string): { text: string; pairs: Int32Array }; // pairs: line, operator, line, operator …
+  listingLines(kind: string, items: number[]): number[];
+  across(items: number[], from: number, to: number): string[]; // paths in another stage
   trace(item: number, way: 'up' | 'down'): number[];
   between(a: number, b: number): number[];
   metric(name: string): { values: (number | null)[]; min: number; max: number; unit: string }; // by box of the picture

@@ -3,10 +3,11 @@
 import type { Graph, Pools } from '../wire/capture.ts';
 import { layoutNested, type LayoutCache } from '../layout/nested.ts';
 import type { NestedGraph, Options } from '../layout/types.ts';
-import { BoxKind, PHASES, type Scene } from '../scene.ts';
+import { BoxKind, PHASES, ROLES, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { layoutColumns } from './columns.ts';
 import type { Csr } from './csr.ts';
+import { Titles } from './titles.ts';
 import { groupClass, groupTitle, type Tree } from './tree.ts';
 import type { Types } from './types.ts';
 import type { Visible } from './visible.ts';
@@ -25,6 +26,8 @@ const [FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER] = [
   PHASES.indexOf('recompute'),
   PHASES.indexOf('optimizer'),
 ];
+const PARAMETER = ROLES.indexOf('parameter');
+const GRADIENT = ROLES.indexOf('gradient');
 const PADDING = 14;
 
 /** Longer chains fold into columns. A chain of n boxes is about as wide as high when it is folded at this height. */
@@ -84,7 +87,7 @@ export function buildScene(input: SceneInput): Scene {
   const title = new Int32Array(n);
   const detail = new Int32Array(n);
   const size = new Int32Array(n).fill(1);
-  const ops: string[] = []; // titles of operators
+  const titles = new Titles(graph, pools);
   let outputs: Csr | undefined;
   for (let box = 0; box < n; box++) {
     const item = v.item[box]!;
@@ -95,11 +98,11 @@ export function buildScene(input: SceneInput): Scene {
     if (item < tree.nodes) {
       kind[box] = BoxKind.Op;
       phase[box] = graph.phase[item]!;
-      const op = graph.op[item]!;
-      first = ops[op] ??= shortOp(pools.strings.at(op));
+      first = titles.of(item);
       outputs ??= input.outputs();
       const out = outputs.start[item]!;
-      second = outputs.start[item + 1]! > out ? types.text(graph.type[outputs.item[out]!]!) : '';
+      if (outputs.start[item + 1]! === out) second = target(graph, pools, item);
+      else second = [gradientOf(graph, pools, outputs.item[out]!), types.text(graph.type[outputs.item[out]!]!)].filter(Boolean).join(' · ');
     } else if (item < tree.nodes + tree.groups) {
       const group = item - tree.nodes;
       kind[box] = v.open[box] ? BoxKind.Open : v.repeat[box]! > 1 ? BoxKind.Folded : BoxKind.Closed;
@@ -190,6 +193,21 @@ export function buildScene(input: SceneInput): Scene {
   };
 }
 
+/** What an operator without outputs is there for: the parameter it writes to. */
+function target(graph: Graph, pools: Pools, node: number): string {
+  for (let use = graph.useStart[node]!; use < graph.useStart[node + 1]!; use++) {
+    const value = graph.useValue[use]!;
+    if (value >= 0 && graph.role[value] === PARAMETER) return pools.strings.at(graph.valueName[value]!);
+  }
+  return '';
+}
+
+/** `weight.grad` for what becomes the gradient of a parameter; its module is around it. */
+function gradientOf(graph: Graph, pools: Pools, value: number): string {
+  if (graph.role[value] !== GRADIENT) return '';
+  return /(?:^|\.)([^.]+\.grad)$/.exec(pools.strings.at(graph.valueName[value]!))?.[1] ?? '';
+}
+
 /** The column of each box: training phases beside each other, what comes before them above the first. */
 function columns(tree: Tree, v: Visible): Int32Array | null {
   const column = new Int32Array(v.count);
@@ -208,11 +226,4 @@ function columns(tree: Tree, v: Visible): Int32Array | null {
     column[box] = around >= 0 ? column[around]! : group >= 0 && group < tree.groups ? (seen.get(tree.phase[group]!) ?? 0) : 0;
   }
   return column;
-}
-
-/** `torch.ops.aten.add.Tensor` reads as `add`; the full name stands in the panel. */
-export function shortOp(op: string): string {
-  const known = /^(?:torch\.ops\.)?(?:aten|prims|prim)(?:\.|::)(\w+)/.exec(op);
-  if (known) return known[1]!;
-  return op.replace(/^(?:binary|unary)\./, '');
 }

@@ -60,7 +60,12 @@ export class Sources {
     const counts = new Map<string, number>();
     const { frames } = this.capture.pools;
     for (const frame of this.index().keys()) counts.set(frames.file.at(frame), (counts.get(frames.file.at(frame)) ?? 0) + 1);
-    return [...counts].map(([file, lines]) => ({ file, lines })).sort((a, b) => a.file.localeCompare(b.file));
+    // Those whose text is here come first.
+    const { path } = this.capture.sources;
+    const here = new Set(Array.from({ length: path.length }, (_, i) => path.at(i)));
+    return [...counts]
+      .map(([file, lines]) => ({ file, lines }))
+      .sort((a, b) => Number(here.has(b.file)) - Number(here.has(a.file)) || a.file.localeCompare(b.file));
   }
 
   text(file: string): string | null {

@@ -56,6 +56,9 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
     isPhase.push(0);
     return parent.push(around) - 1;
   };
+  const count = new Map<number, number>();
+  for (const node of bodies.owner) count.set(node, (count.get(node) ?? 0) + 1);
+  const alone = Array.from(bodies.owner, (node) => count.get(node) === 1);
   const ownerGroup = (node: number): number => {
     let group = byOwner.get(node);
     if (group === undefined) {
@@ -69,6 +72,8 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
   const bodyGroup = (body: number): number => {
     let group = byBody.get(body);
     const node = bodies.owner[body]!;
+    // One graph alone needs no frame of its own.
+    if (group === undefined && alone[body]) byBody.set(body, (group = ownerGroup(node)));
     if (group === undefined) byBody.set(body, (group = add(ownerGroup(node), scope[node]!, phase[node]!, bodies.label[body] || 'body')));
     return group;
   };

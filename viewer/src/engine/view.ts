@@ -4,10 +4,13 @@ import type { LayoutCache } from '../layout/nested.ts';
 import type { Capture, Graph } from '../wire/capture.ts';
 import type { Bodies, Composed } from './compose.ts';
 import { csr, type Csr } from './csr.ts';
+import { savedTensors } from './flow.ts';
 import type { ViewOptions } from './messages.ts';
+import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
 import type { Repeats } from './repeats.ts';
 import { Sources } from './sources.ts';
+import { Titles } from './titles.ts';
 import type { Tree } from './tree.ts';
 import { Types } from './types.ts';
 import type { Visible } from './visible.ts';
@@ -29,6 +32,10 @@ export interface View {
   repeats: Repeats;
   visible: Visible;
   sources: Sources;
+  listings: Listings;
+  titles: Titles;
+  kept: Int32Array; // by operator: the value that it only keeps for the backward pass, or -1
+  flow: Pick<Graph, 'useNode' | 'useValue'>; // the uses that are drawn
   metrics: Metrics;
 }
 
@@ -37,6 +44,7 @@ export function newView(capture: Capture, stage: number, { graph, bodies }: Comp
   const types = new Types(capture.pools);
   let outputs: Csr | undefined;
   let readers: Csr | undefined;
+  let kept: Int32Array | undefined;
   const made = {
     capture,
     stage,
@@ -50,7 +58,17 @@ export function newView(capture: Capture, stage: number, { graph, bodies }: Comp
     get readers(): Csr {
       return (readers ??= csr(graph.useValue, graph.values));
     },
+    get kept(): Int32Array {
+      return (kept ??= savedTensors(
+        graph,
+        capture.pools,
+        () => made.outputs,
+        () => made.readers,
+      ));
+    },
     sources: new Sources(capture, graph),
+    listings: new Listings(capture.listings(capture.manifest.stages[stage]!.name), graph.nodes),
+    titles: new Titles(graph, capture.pools),
     metrics: new Metrics(capture, stage, graph, types, (): Csr => made.outputs),
   };
   return made as unknown as View;

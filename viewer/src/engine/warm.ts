@@ -21,7 +21,7 @@ export function* rehearse(): Generator<void> {
     const { graph, pools } = example(size, turn);
     const types = new Types(pools);
     const inlined = new Uint8Array(graph.nodes);
-    const bodies = { owner: new Int32Array(0), label: [], bodyOf: new Int32Array(graph.nodes).fill(-1) };
+    const bodies = { owner: new Int32Array(0), label: [], bodyOf: new Int32Array(graph.nodes).fill(-1), results: [] };
     const tree = buildTree(graph, pools, { split: true, hidden: new Set(), inlined, bodies, opTitle: () => '' });
     const open = new Uint8Array(tree.groups);
     open[0] = open[1] = 1;

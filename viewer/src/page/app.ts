@@ -3,9 +3,10 @@
 import { dark, light, type Theme } from '../draw/theme.ts';
 import { Minimap } from '../draw/minimap.ts';
 import { Renderer } from '../draw/renderer.ts';
-import type { CaptureInfo, Details, Picture, ViewOptions } from '../engine/messages.ts';
+import type { CaptureInfo, Details, Picture, StageInfo, ViewOptions } from '../engine/messages.ts';
 import { showDetails } from '../panels/details.ts';
 import { h, replace } from '../panels/dom.ts';
+import { ListingPanel } from '../panels/listing.ts';
 import { KernelList, ResultList } from '../panels/lists.ts';
 import { ModuleTree } from '../panels/modules.ts';
 import { metricText, NodeTable } from '../panels/table.ts';
@@ -18,7 +19,7 @@ import { about, redrawChrome } from './chrome.ts';
 import { bind } from './events.ts';
 import { writeHash } from './handle.ts';
 import { showLow } from './lower.ts';
-import { repaint } from './painting.ts';
+import { outline, repaint } from './painting.ts';
 
 export interface Services {
   /** Text of a source file that is not in the capture, where a server can read it. */
@@ -29,7 +30,7 @@ export interface Services {
 }
 
 export type LeftTab = 'modules' | 'kernels' | 'results';
-export type LowTab = 'source' | 'code' | 'table' | '';
+export type LowTab = 'source' | 'ir' | 'code' | 'table' | '';
 
 interface Moment {
   capture: number;
@@ -39,6 +40,7 @@ interface Moment {
 
 const MARGIN = 36;
 const MOST_GLIDING = 4000;
+const LEAST_FIRST = 0.52; // at which the first picture is shown: all titles are there
 const READABLE = 0.6; // the zoom below which titles are hard to read
 
 export class App {
@@ -63,19 +65,17 @@ export class App {
   theme: Theme = matchMedia('(prefers-color-scheme: dark)').matches ? dark : light;
   leftTab: LeftTab = 'modules';
   lowTab: LowTab = '';
+  kind = ''; // of the framework's own texts
   pending = 0;
   shownFile = '';
+  chosenFile = ''; // by hand, until something else is selected
   ready = false;
   menuOpen = false;
   allPairs = false;
 
   canvas = h('canvas', { class: 'graph', tabindex: 0, role: 'application', 'aria-label': 'graph' });
   tabs = h('nav', { class: 'tabs', 'aria-label': 'captures' });
-  stages = h('select', {
-    class: 'stages',
-    'aria-label': 'stage',
-    onchange: () => this.run(this.show(this.capture, Number(this.stages.value))),
-  });
+  stages = h('nav', { class: 'stages', role: 'tablist' });
   search = h('input', { type: 'search', class: 'search', spellcheck: 'false', autocomplete: 'off' });
   toolbar = h('div', { class: 'toolbar', role: 'toolbar' });
   chips = h('div', { class: 'chips' });
@@ -93,6 +93,7 @@ export class App {
   kernels: KernelList;
   results: ResultList;
   table: NodeTable;
+  listing: ListingPanel;
 
   constructor(
     readonly root: HTMLElement,
@@ -103,7 +104,8 @@ export class App {
     this.lowPanel = h('section', { class: 'low' }, this.lowHead, this.low);
     replace(
       root,
-      h('header', { class: 'bar' }, h('span', { class: 'logo' }, 'opscope'), this.tabs, this.stages, this.search, this.toolbar),
+      h('header', { class: 'bar' }, h('span', { class: 'logo' }, 'opscope'), this.tabs, this.search, this.toolbar),
+      this.stages,
       h(
         'main',
         {},
@@ -135,6 +137,21 @@ export class App {
         csv: (filter) => this.client.csv(filter),
         select: (item) => this.run(this.select([item], true)),
         text: (metric, value) => metricText(metric, value, this.words),
+      },
+      () => this.words,
+    );
+    this.listing = new ListingPanel(
+      {
+        listing: (kind) => this.client.listing(kind),
+        lines: (kind, items) => this.client.listingLines(kind, items),
+        select: (nodes, more) => this.run(this.select(more ? [...new Set([...this.selection, ...nodes])] : nodes, true)),
+        hover: (nodes) => this.run(outline(this, nodes)),
+        place: (file, line) => this.run(this.pickLine(file, line)),
+        choose: (kind) => {
+          this.kind = kind;
+          this.run(showLow(this));
+          this.remember();
+        },
       },
       () => this.words,
     );
@@ -194,8 +211,34 @@ export class App {
       this.search.value = saved.query;
       await this.find(saved.query);
     }
+    this.lowTab = this.lowTabs().find((tab) => tab === saved.tab) ?? '';
+    this.kind = saved.kind;
+    redrawChrome(this);
+    await showLow(this);
     if (saved.view) this.renderer.camera.set(saved.view);
     else if (saved.open) this.fit(0);
+  }
+
+  /** The stage that is shown. */
+  get shown(): StageInfo | undefined {
+    return this.captures[this.capture]?.stages[this.stage];
+  }
+
+  /** The tabs below that have something to show for it. */
+  lowTabs(): LowTab[] {
+    const stage = this.shown;
+    return ['source', ...(stage?.listings.length ? ['ir' as const] : []), ...(stage?.kernels ? ['code' as const] : []), 'table'];
+  }
+
+  /** To another stage, by its number or name; what is selected stays selected where the two are linked. */
+  async goToStage(stage: number | string): Promise<void> {
+    const { stages } = this.captures[this.capture]!;
+    const to = typeof stage === 'number' ? stage : stages.findIndex((other) => other.name === stage);
+    if (to === this.stage || !stages[to]) return;
+    const kept = this.selection.length ? await this.client.across(this.selection.slice(0, 200), this.stage, to) : [];
+    await this.show(this.capture, to);
+    const items = kept.length ? await this.client.items(kept) : [];
+    if (items.length) await this.select(items, true, true);
   }
 
   async show(capture: number, stage: number): Promise<void> {
@@ -209,7 +252,10 @@ export class App {
     this.selection = [];
     this.details = null;
     this.found = [];
+    this.related = [];
     this.pickedKernel = -1;
+    if (!this.lowTabs().includes(this.lowTab)) this.lowTab = '';
+    if (this.leftTab === 'kernels' && !info.stages[stage]!.kernels) this.leftTab = 'modules';
     const phases = info.stages[stage]!.phases;
     // Making parameters is rarely what one came to see, and most of a training graph's first lines.
     if (!this.ready && !location.hash.includes('h=') && phases[1]! > 0 && phases[0]! > 0) this.viewOptions.hidden = [0];
@@ -286,11 +332,26 @@ export class App {
       camera.set(whole);
       return;
     }
-    const zoom = Math.max(Math.min(READABLE + 0.2, (camera.screen.width - 96) / scene.width), 0.35);
+    const zoom = Math.max(Math.min(READABLE + 0.2, (camera.screen.width - 96) / scene.width), LEAST_FIRST);
     const across = scene.direction === 'down';
-    const x = across ? scene.width / 2 : camera.screen.width / 2 / zoom - 48 / zoom;
+    const fits = across && scene.width * zoom <= camera.screen.width;
+    const x = fits ? scene.width / 2 : this.beginning(scene, zoom);
     const y = across ? camera.screen.height / 2 / zoom - 64 / zoom : scene.height / 2;
     camera.set({ x, y, zoom });
+  }
+
+  /** Where to look along the wide side of a graph that is wider than the window: at its left end, or its first box. */
+  private beginning({ boxes, width, direction }: Scene, zoom: number): number {
+    const half = this.renderer.camera.screen.width / 2 / zoom;
+    const least = half - 48 / zoom;
+    if (direction !== 'down') return least;
+    let first = 0;
+    for (let box = 1; box < boxes.count; box++) {
+      const lower = boxes.y[box]! - boxes.y[first]!;
+      if (lower < 0 || (lower === 0 && boxes.x[box]! < boxes.x[first]!)) first = box;
+    }
+    if (!boxes.count) return least;
+    return Math.max(least, Math.min(boxes.x[first]! + boxes.width[first]! / 2, width - least));
   }
 
   fit(ms = 300): void {
@@ -407,7 +468,7 @@ export class App {
     if (query.trim()) this.leftTab = 'results';
     else if (this.leftTab === 'results') this.leftTab = 'modules';
     redrawChrome(this);
-    if (this.lowTab === 'table') await showLow(this);
+    if (this.lowTab === 'table' || this.lowTab === 'ir') await showLow(this);
     await repaint(this);
     this.remember();
     return nodes;
@@ -433,9 +494,10 @@ export class App {
     if (!this.details) this.right.append(...about(this));
     if (this.pickedKernel < 0) this.kernels.mark(-1, this.details?.kernels.map((kernel) => kernel.index) ?? []);
     if (this.lowTab === 'source') {
-      const frame = this.details?.frames.at(-1);
-      if (frame) this.shownFile = frame.file;
-      await showLow(this, frame?.line);
+      this.chosenFile = '';
+      await showLow(this);
+    } else if (this.lowTab === 'ir') {
+      await showLow(this);
     } else if (this.lowTab === 'code' && this.details?.kernels.length && this.pickedKernel < 0) {
       await showLow(this);
     }

@@ -29,13 +29,7 @@ export function redrawChrome(app: App): void {
     ),
   );
   const info = app.captures[app.capture];
-  app.stages.hidden = !info || info.stages.length < 2;
-  replace(
-    app.stages,
-    ...(info?.stages ?? []).map((stage, i) =>
-      h('option', { value: i, selected: i === app.stage }, `${stage.name} · ${stage.nodes.toLocaleString()}`),
-    ),
-  );
+  redrawStages(app, info);
   redrawChips(app, info);
   const tool = (image: Icon | string, title: string, run: () => void) =>
     h('button', { class: 'tool', title, 'aria-label': title, onclick: run }, image in ICONS ? icon(image as Icon) : image);
@@ -57,8 +51,8 @@ export function redrawChrome(app: App): void {
     tool(w.language, w.language, () => app.setLanguage(app.language === 'en' ? 'zh' : 'en')),
     tool('?', w.help, () => help(app)),
   );
-  const tab = (on: boolean, text: string, run: () => void) =>
-    h('button', { class: on ? 'on' : '', role: 'tab', 'aria-selected': String(on), onclick: run }, text);
+  const tab = (on: boolean, text: string, run: () => void, title?: string) =>
+    h('button', { class: on ? 'on' : '', role: 'tab', title, 'aria-selected': String(on), onclick: run }, text);
   const goLeft = (name: LeftTab) => () => {
     app.leftTab = name;
     redrawChrome(app);
@@ -66,7 +60,7 @@ export function redrawChrome(app: App): void {
   replace(
     app.leftHead,
     tab(app.leftTab === 'modules', w.modules, goLeft('modules')),
-    tab(app.leftTab === 'kernels', w.kernels, goLeft('kernels')),
+    app.shown?.kernels ? tab(app.leftTab === 'kernels', w.kernels, goLeft('kernels')) : null,
     tab(app.leftTab === 'results', w.results, goLeft('results')),
   );
   replace(app.left, { modules: app.tree.element, kernels: app.kernels.element, results: app.results.element }[app.leftTab]);
@@ -74,19 +68,76 @@ export function redrawChrome(app: App): void {
     app.lowTab = app.lowTab === name ? '' : name;
     redrawChrome(app);
     app.run(showLow(app));
+    app.remember();
   };
+  const lowNames = { source: w.source, ir: w.ir, code: w.code, table: w.table, '': '' };
   replace(
     app.lowHead,
-    tab(app.lowTab === 'source', w.source, goLow('source')),
-    tab(app.lowTab === 'code', w.code, goLow('code')),
-    tab(app.lowTab === 'table', w.table, goLow('table')),
+    ...app.lowTabs().map((name) => tab(app.lowTab === name, lowNames[name], goLow(name), name === 'ir' ? w.irHelp : undefined)),
   );
   app.lowPanel.classList.toggle('closed', app.lowTab === '');
   app.renderer.resize();
 }
 
+/** The stages of a capture in a row: an arrow leads to what was made from the one before. */
+export function redrawStages(app: App, info: CaptureInfo | undefined): void {
+  const stages = info?.stages ?? [];
+  app.stages.hidden = stages.length < 2;
+  app.stages.setAttribute('aria-label', app.words.stages);
+  replace(
+    app.stages,
+    h('span', { class: 'stages-title' }, app.words.stages),
+    ...stages.flatMap((stage, i) => {
+      const before = stages[i - 1];
+      const from = stage.after === null ? undefined : stages[stage.after]?.name;
+      const broken = stage.after === null && before?.listings.includes('breaks');
+      const mark =
+        stage.after === i - 1
+          ? '→'
+          : before && stage.after !== null && stage.after === before.after
+            ? '·'
+            : from === undefined
+              ? ''
+              : `${from} →`;
+      return [
+        broken
+          ? h('button', { class: 'stage-mark break', onclick: () => app.run(showBreaks(app, i - 1)) }, app.words.graphBreak)
+          : i
+            ? h('span', { class: 'stage-mark', title: from === undefined ? undefined : app.words.madeFrom(from) }, mark)
+            : null,
+        h(
+          'button',
+          {
+            class: i === app.stage ? 'stage on' : 'stage',
+            role: 'tab',
+            'aria-selected': String(i === app.stage),
+            title: [stage.name, app.words.ops(stage.nodes), from === undefined ? '' : app.words.madeFrom(from)].filter(Boolean).join(' · '),
+            onclick: () => app.run(app.goToStage(i)),
+          },
+          short(stage.name, 36),
+          h('span', { class: 'count' }, stage.nodes.toLocaleString()),
+        ),
+      ];
+    }),
+  );
+  app.stages.querySelector('.on')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+}
+
+/** Why a graph ended where it did. */
+async function showBreaks(app: App, stage: number): Promise<void> {
+  await app.goToStage(stage);
+  app.lowTab = 'ir';
+  app.kind = 'breaks';
+  redrawChrome(app);
+  await showLow(app);
+  app.remember();
+}
+
 export function redrawChips(app: App, info: CaptureInfo | undefined): void {
-  const phases = info?.stages[app.stage]?.phases ?? [];
+  const copies = app.picture?.saved ?? [];
+  const saved = copies.reduce((a, b) => a + b, 0);
+  // What is not drawn is not counted either, here and in the tree.
+  const phases = (info?.stages[app.stage]?.phases ?? []).map((n, i) => n - (app.viewOptions.saved ? 0 : (copies[i] ?? 0)));
   const present = phases.flatMap((n, i) => (n ? [i] : []));
   replace(
     app.chips,
@@ -118,6 +169,9 @@ export function redrawChips(app: App, info: CaptureInfo | undefined): void {
           ? option(app.words.side, app.viewOptions.side, () => app.run(app.setOptions({ side: !app.viewOptions.side })))
           : null,
         option(app.words.constants, app.viewOptions.constants, () => app.run(app.setOptions({ constants: !app.viewOptions.constants }))),
+        saved
+          ? option(app.words.saved(saved), app.viewOptions.saved === true, () => app.run(app.setOptions({ saved: !app.viewOptions.saved })))
+          : null,
         app.captures[app.capture]?.stages[app.stage]?.links.grad
           ? option(app.words.pairs, app.allPairs, () => {
               app.allPairs = !app.allPairs;
@@ -188,16 +242,19 @@ export function about(app: App): HTMLElement[] {
     h(
       'section',
       {},
-      h('h3', {}, `${info.framework} ${info.version}`),
+      h('h3', { class: 'origin' }, [`${info.framework} ${info.version}`, info.how].filter(Boolean).join(' · ')),
       h(
         'dl',
         {},
         ...pairs([
-          ['nodes', stage.nodes.toLocaleString()],
-          ['values', stage.values.toLocaleString()],
-          ['edges', stage.edges.toLocaleString()],
-          [app.words.kernels, stage.kernels.toLocaleString()],
-          ...Object.entries(stage.links).map(([kind, n]): [string, string] => [`${kind} links`, n.toLocaleString()]),
+          [app.words.facts.nodes, stage.nodes.toLocaleString()],
+          [app.words.facts.values, stage.values.toLocaleString()],
+          [app.words.facts.edges, stage.edges.toLocaleString()],
+          ...(stage.kernels ? [[app.words.kernels, stage.kernels.toLocaleString()] as [string, string]] : []),
+          ...Object.entries(stage.links).map(([kind, n]): [string, string] => [
+            kind === 'grad' ? app.words.facts.pairs : `${kind} links`,
+            n.toLocaleString(),
+          ]),
         ]),
       ),
     ),

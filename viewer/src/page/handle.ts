@@ -32,6 +32,8 @@ export function state(app: App): Record<string, unknown> {
     theme: app.theme.name,
     language: app.language,
     hidden: app.viewOptions.hidden.map((i) => PHASES[i]),
+    tab: app.lowTab,
+    listing: app.lowTab === 'ir' ? app.kind : null,
     frames: app.renderer.frames.slice(-300),
   };
 }
@@ -61,6 +63,7 @@ export function handle(app: App): Record<string, unknown> {
     collapse: (scope: number | string) => after(item(scope).then((i) => app.expand(i, false))),
     expandAll: () => after(app.expandAll()),
     view: (x: number, y: number, zoom: number) => (app.renderer.camera.set({ x, y, zoom }), app.idle()),
+    stage: (stage: number | string) => after(app.goToStage(stage)),
     kernel: (index: number) => after(app.pickKernel(index)),
     open: (bytes: Uint8Array, name: string) => after(app.add(bytes, name)),
   };
@@ -77,6 +80,8 @@ export async function writeHash(app: App): Promise<void> {
     view: app.renderer.camera.view,
     direction: app.viewOptions.direction,
     hidden: app.viewOptions.hidden,
+    tab: app.lowTab,
+    kind: app.lowTab === 'ir' ? app.kind : '',
   });
   try {
     history.replaceState(null, '', `#${text}`);

@@ -2,20 +2,46 @@
 
 import { showCode } from '../panels/code.ts';
 import { h, pairs, replace, short } from '../panels/dom.ts';
+import { openingFrame } from '../panels/frames.ts';
 import type { App } from './app.ts';
 
 export async function showLow(app: App, line = 0): Promise<void> {
+  if (app.lowTab === 'source' && !line) line = openAtSelection(app);
   app.lowPanel.classList.toggle('closed', app.lowTab === '');
   if (app.lowTab === 'table') {
     replace(app.low, app.table.element);
     await app.table.show(app.captures[app.capture]?.metrics ?? [], app.query.trim() ? app.found : null);
     app.table.select(app.selection);
+  } else if (app.lowTab === 'ir') {
+    await showListing(app);
   } else if (app.lowTab === 'code') {
     await showKernelCode(app);
   } else if (app.lowTab === 'source') {
     await showSource(app, line);
   }
   app.renderer.resize();
+}
+
+/** The line that called what is selected, in the file of which `shownFile` then is the name. */
+export function openAtSelection(app: App): number {
+  const sources = app.captures[app.capture]?.sources ?? [];
+  const frame = openingFrame(app.details?.frames ?? [], (file) => sources.includes(file));
+  if (!frame || (app.chosenFile && app.chosenFile !== frame.file)) return 0;
+  app.shownFile = frame.file;
+  return frame.line;
+}
+
+/** The framework's own texts of this stage, with the lines of what is selected. */
+export async function showListing(app: App): Promise<void> {
+  const kinds = app.shown?.listings ?? [];
+  if (!kinds.length) {
+    replace(app.low);
+    return;
+  }
+  if (!kinds.includes(app.kind)) app.kind = ['code', 'native', 'table'].find((kind) => app.shown!.linked.includes(kind)) ?? kinds[0]!;
+  if (app.low.firstChild !== app.listing.element) replace(app.low, app.listing.element);
+  await app.listing.show(`${app.capture}/${app.stage}`, kinds, app.kind);
+  await app.listing.mark(app.selection.length ? app.selection : app.related, app.query.trim() ? app.found : []);
 }
 
 export async function showKernelCode(app: App): Promise<void> {
@@ -37,16 +63,21 @@ export async function showSource(app: App, line: number): Promise<void> {
     replace(app.low, h('p', { class: 'hint' }, app.words.noFiles));
     return;
   }
+  const sources = app.captures[app.capture]?.sources ?? [];
   if (!files.some((entry) => entry.file === app.shownFile)) {
-    const embedded = files.find((entry) => app.captures[app.capture]?.sources.includes(entry.file));
-    app.shownFile = (embedded ?? files[0]!).file;
+    // A file without operators (a graph break names its place) can be shown if its text is here.
+    if (sources.includes(app.shownFile)) files.unshift({ file: app.shownFile, lines: 0 });
+    else {
+      app.shownFile = (files.find((entry) => sources.includes(entry.file)) ?? files[0]!).file;
+      line = 0;
+    }
   }
   const file = app.shownFile;
   const picker = h(
     'select',
     {
       'aria-label': 'file',
-      onchange: (event: Event) => ((app.shownFile = (event.target as HTMLSelectElement).value), app.run(showLow(app))),
+      onchange: (event: Event) => ((app.shownFile = app.chosenFile = (event.target as HTMLSelectElement).value), app.run(showLow(app))),
     },
     ...files.map((entry) => h('option', { value: entry.file, selected: entry.file === file }, short(entry.file, 110))),
   );

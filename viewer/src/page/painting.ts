@@ -27,6 +27,12 @@ export async function repaint(app: App, dim = false): Promise<void> {
   });
 }
 
+/** The first of some operators that is on the screen is drawn as if the mouse were over it. */
+export async function outline(app: App, nodes: number[]): Promise<void> {
+  const boxes = nodes.length ? await app.client.boxes(nodes) : [];
+  app.renderer.setPaint({ hovered: boxes[0] ?? -1 });
+}
+
 /** Colours by kernel or by a figure, with their legend. */
 export async function fills(app: App): Promise<(string | null)[] | null> {
   if (app.colour === 'phase') {

@@ -5,6 +5,7 @@ import { bytesText } from '../engine/types.ts';
 import { PHASES } from '../scene.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, short } from './dom.ts';
+import { stackOf } from './frames.ts';
 
 export interface DetailActions {
   select(items: number[]): void;
@@ -48,14 +49,16 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
       button(words.descendants, () => act.trace('down')),
       two && button(words.between, () => act.between()),
     ),
+    d.drawnWith && section(words.notDrawn, h('p', { class: 'sentence' }, words.savedCopy), refs([d.drawnWith], act)),
     d.kind === 'group' && section(words.inside, ...phaseBars(d, words), list(d.ops.map(([op, n]) => [op, n.toLocaleString()]))),
     d.outputs.length > 0 &&
       section(words.outputs, ...d.outputs.map((o) => value(o.value, o.type, o.bytes, o.role, o.to, o.more, words, act))),
     d.inputs.length > 0 &&
       section(words.inputs, ...d.inputs.map((i) => value(i.value, i.type, i.bytes, i.role, i.from ? [i.from] : [], 0, words, act, i.arg))),
-    d.attrs.length > 0 && section(words.attributes, list(d.attrs)),
+    attributes(d, words),
     d.backward.length > 0 && section(d.kind === 'group' ? words.otherPhases : words.backward, refs(d.backward, act)),
     d.forward.length > 0 && section(d.kind === 'group' ? words.otherPhases : words.forwardOf, refs(d.forward, act)),
+    unpaired(d, words),
     d.kernels.length > 0 &&
       section(
         words.ranIn,
@@ -65,7 +68,7 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
             h('button', { class: 'link row', onclick: () => act.kernel(k.index) }, h('b', {}, `#${k.index}`), ` ${short(k.name, 70)}`),
           ),
       ),
-    d.frames.length > 0 && section(words.calledAt, ...frames(d, act)),
+    d.frames.length > 0 && section(words.calledAt, frames(d, words, act)),
     d.measured.length > 0 && section(words.measured, list(d.measured)),
   );
 }
@@ -104,7 +107,9 @@ function refs(items: Ref[], act: DetailActions): HTMLElement {
   return h(
     'div',
     { class: 'refs' },
-    ...items.slice(0, MOST).map((ref) => h('button', { class: 'ref', onclick: () => act.select([ref.item]) }, short(ref.label, 40))),
+    ...items
+      .slice(0, MOST)
+      .map((ref) => h('button', { class: 'ref', title: ref.full, onclick: () => act.select([ref.item]) }, short(ref.label, 40))),
     items.length > MOST ? h('span', { class: 'more' }, `+${items.length - MOST}`) : null,
     items.length > 1
       ? h('button', { class: 'ref all', onclick: () => act.select(items.map((ref) => ref.item)) }, `↗ ${items.length}`)
@@ -141,18 +146,57 @@ function value(
   );
 }
 
-function frames(d: Details, act: DetailActions): HTMLElement[] {
-  return [...d.frames]
-    .reverse()
-    .slice(0, MOST)
-    .map((frame) =>
-      h(
-        'button',
-        { class: 'link row frame', title: frame.file, onclick: () => act.line(frame.file, frame.line) },
-        h('b', {}, `${frame.file.split(/[\\/]/).at(-1)}:${frame.line}`),
-        frame.fn ? ` ${frame.fn}` : '',
+/** What some attributes are called where their own name says little. */
+function attributes(d: Details, words: Words): HTMLElement | null {
+  const rows = d.attrs
+    .filter(([key]) => key !== 'unpaired')
+    .map(([key, text]): [string, string] => [
+      key === 'autograd' ? words.gradientFunction : /^\d+$/.test(key) ? words.argument(Number(key)) : key,
+      text,
+    ]);
+  return rows.length ? section(words.attributes, list(rows)) : null;
+}
+
+/** Why a gradient operator belongs to no forward operator. */
+function unpaired(d: Details, words: Words): HTMLElement | null {
+  const why = d.attrs.find(([key]) => key === 'unpaired')?.[1];
+  return why ? section(words.forwardOf, h('p', { class: 'sentence' }, words.unpaired(why))) : null;
+}
+
+let wholeStack = false; // stays as it was from one operator to the next
+
+/** The user's frames, innermost first; the framework's own stand between them when they are asked for. */
+function frames(d: Details, words: Words, act: DetailActions): HTMLElement {
+  const { user, all, folded } = stackOf(d.frames);
+  const place = user[0] ?? all[0]?.frame;
+  const fold = user.length > 0 && folded > 0;
+  const element = h('div', { class: 'frames' });
+  const draw = (): void => {
+    const shown = all.filter((entry) => !entry.framework || !fold || wholeStack);
+    replace(
+      element,
+      ...shown.slice(0, wholeStack ? 10 * MOST : MOST).map(({ frame, framework }) =>
+        h(
+          'button',
+          {
+            class: ['link row frame', framework ? 'framework' : '', frame === place ? 'innermost' : ''].join(' '),
+            title: `${frame.file}:${frame.line}`,
+            onclick: () => act.line(frame.file, frame.line),
+          },
+          h('b', {}, `${frame.file.split(/[\\/]/).at(-1)}:${frame.line}`),
+          frame.fn ? ` ${frame.fn}` : '',
+        ),
       ),
+      fold &&
+        h(
+          'button',
+          { class: 'fold', 'aria-expanded': String(wholeStack), onclick: () => ((wholeStack = !wholeStack), draw()) },
+          `${wholeStack ? '▾' : '▸'} ${words.frameworkFrames(folded)}`,
+        ),
     );
+  };
+  draw();
+  return element;
 }
 
 function phaseBars(d: Details, words: Words): HTMLElement[] {

@@ -78,6 +78,18 @@ export class VirtualList {
     this.inner.replaceChildren(...rows);
   }
 
+  /** The least width of the rows, for a list that scrolls both ways. */
+  widen(width: string): void {
+    this.inner.style.minWidth = width;
+  }
+
+  /** The rows that can be seen as a whole: first, and the one after the last. */
+  inView(): [number, number] {
+    const factor = Math.max(1, (this.count * this.rowHeight) / 16_000_000);
+    const top = (this.element.scrollTop * factor) / this.rowHeight;
+    return [Math.ceil(top), Math.floor(top + this.element.clientHeight / this.rowHeight)];
+  }
+
   scrollTo(index: number): void {
     const factor = Math.max(1, (this.count * this.rowHeight) / 16_000_000);
     const top = (index * this.rowHeight) / factor;

@@ -110,7 +110,7 @@ export class ModuleTree {
         row.children ? (open ? '▾' : '▸') : '',
       ),
       h('span', { class: `dot phase-${PHASES[row.phase]}` }),
-      h('span', { class: row.isGroup ? 'name' : 'name op', title: row.title }, short(row.title, 60)),
+      h('span', { class: row.isGroup ? 'name' : 'name op', title: row.full ?? row.title }, short(row.title, 60)),
       row.cls ? h('span', { class: 'cls' }, short(row.cls, 30)) : null,
       row.isGroup ? h('span', { class: 'count' }, row.size.toLocaleString()) : null,
     );

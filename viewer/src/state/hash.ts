@@ -9,6 +9,8 @@ export interface Saved {
   view: { x: number; y: number; zoom: number } | null;
   direction: 'down' | 'right';
   hidden: number[];
+  tab: string; // of the panel below
+  kind: string; // of the framework's own texts
 }
 
 const MOST_OPEN = 60;
@@ -23,6 +25,8 @@ export function write(saved: Saved): string {
   if (saved.view) out.set('v', [saved.view.x.toFixed(0), saved.view.y.toFixed(0), saved.view.zoom.toPrecision(4)].join(','));
   if (saved.direction === 'right') out.set('d', 'right');
   if (saved.hidden.length) out.set('h', saved.hidden.join(','));
+  if (saved.tab) out.set('t', saved.tab);
+  if (saved.tab && saved.kind) out.set('k', saved.kind);
   return out.toString();
 }
 
@@ -39,5 +43,7 @@ export function read(hash: string): Saved {
     view: view.length === 3 && view[2]! > 0 ? { x: view[0]!, y: view[1]!, zoom: view[2]! } : null,
     direction: from.get('d') === 'right' ? 'right' : 'down',
     hidden: numbers(from.get('h')),
+    tab: from.get('t') ?? '',
+    kind: from.get('k') ?? '',
   };
 }

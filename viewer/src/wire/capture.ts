@@ -75,12 +75,19 @@ export interface StoredTable {
   units: Record<string, string>;
 }
 
+export interface StageLink {
+  before: number; // stages
+  after: number;
+  kind: string;
+}
+
 interface Manifest {
   opscope: number;
   origin: { format: string; framework: string; version: string; how: string };
   warnings: string[];
   stages: Stage[];
   graphs: { links: string[]; groups: string[]; bodies: Body[] }[];
+  stage_links?: StageLink[];
   tables: StoredTable[];
 }
 
@@ -91,6 +98,7 @@ export class Capture {
     readonly manifest: Manifest,
     readonly pools: Pools,
     readonly sources: { path: Texts; text: Texts },
+    private texts: { stage: Texts; kind: Texts; text: Texts } | null,
     private archive: Archive,
   ) {}
 
@@ -118,7 +126,31 @@ export class Capture {
       frames: { file: frames!.texts('file'), line: frames!.int32('line'), fn: frames!.texts('function') },
       stacks: { parent: stacks!.int32('parent'), frame: stacks!.int32('frame') },
     };
-    return new Capture(manifest, pools, { path: sources!.texts('path'), text: sources!.texts('text') }, archive);
+    const listings = archive.has('listings.arrow') ? await table('listings') : null;
+    return new Capture(
+      manifest,
+      pools,
+      { path: sources!.texts('path'), text: sources!.texts('text') },
+      listings && { stage: listings.texts('stage'), kind: listings.texts('kind'), text: listings.texts('text') },
+      archive,
+    );
+  }
+
+  /** The framework's own texts of a stage, by kind; read when they are asked for. */
+  listings(stage: string): Map<string, () => string> {
+    const found = new Map<string, () => string>();
+    const { texts } = this;
+    for (let i = 0; texts && i < texts.kind.length; i++) {
+      if (texts.stage.at(i) === stage) found.set(texts.kind.at(i), () => texts.text.at(i));
+    }
+    return found;
+  }
+
+  /** Pairs of operators that a link between two stages joins. */
+  async stageLink(index: number): Promise<Links> {
+    const member = `stage_links/${index}`;
+    const pairs = new Table(member, await this.archive.read(`${member}.arrow`));
+    return { source: pairs.int32('source'), target: pairs.int32('target') };
   }
 
   graph(index: number): Promise<Graph> {

@@ -164,6 +164,8 @@ describe('the state in the URL', () => {
       view: { x: 10, y: -20, zoom: 0.5 },
       direction: 'right',
       hidden: [0, 4],
+      tab: 'ir',
+      kind: 'code',
     };
     expect(hash.read(`#${hash.write(saved)}`)).toEqual(saved);
     expect(hash.read('')).toEqual({
@@ -175,6 +177,8 @@ describe('the state in the URL', () => {
       view: null,
       direction: 'down',
       hidden: [],
+      tab: '',
+      kind: '',
     });
   });
 });

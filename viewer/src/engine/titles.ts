@@ -1,0 +1,47 @@
+// What stands on the box of an operator: as short as it can be read; the full name is in the panel.
+
+import type { Graph, Pools } from '../wire/capture.ts';
+
+/** `torch.ops.aten.add.Tensor` reads as `add`, `torch.nn.functional.linear` as `linear`, `nn.Conv2d` as `Conv2d`. */
+export function shortOp(op: string): string {
+  const known = /^(?:torch\.ops\.)?(?:aten|prims|prim)(?:\.|::)(\w+)/.exec(op);
+  if (known) return known[1]!;
+  const python =
+    /^(?:torch\.(?:nn\.functional|nn|_C\._nn|_C\._linalg|_C)|nn\.functional|torch|nn|F|_?operator|Tensor|builtins|math)\.(\w+)$/.exec(op);
+  if (python) return python[1]!;
+  return op.replace(/^(?:binary|unary)\./, '');
+}
+
+/** Titles of operators. A read of an attribute or a call of a method says which one. */
+export class Titles {
+  private known: string[] = []; // by op
+
+  constructor(
+    private graph: Graph,
+    private pools: Pools,
+  ) {}
+
+  of(node: number): string {
+    const op = this.graph.op[node]!;
+    const title = (this.known[op] ??= shortOp(this.pools.strings.at(op)));
+    if (title !== 'GetAttr' && title !== 'CallMethod') return title;
+    const name = this.attribute(node);
+    if (!name) return title;
+    if (title === 'GetAttr') return `.${name}`;
+    const owner = this.owner(node);
+    return owner === null ? `${name}()` : `${owner}.${name}()`;
+  }
+
+  /** The name of the module whose method is called, where it was read from another one. */
+  private owner(node: number): string | null {
+    const { useStart, useValue, producer, op } = this.graph;
+    const value = useStart[node]! < useStart[node + 1]! ? useValue[useStart[node]!]! : -1;
+    const maker = value >= 0 ? producer[value]! : -1;
+    return maker >= 0 && shortOp(this.pools.strings.at(op[maker]!)) === 'GetAttr' ? this.attribute(maker) || null : null;
+  }
+
+  private attribute(node: number): string {
+    const { name } = JSON.parse(this.pools.attrs.at(this.graph.attrs[node]!)) as { name?: unknown };
+    return typeof name === 'string' ? name : '';
+  }
+}
