@@ -1,4 +1,4 @@
-"""opscope.trace and opscope.record: what a model or a training step really computes."""
+"""opscope.trace, opscope.record and opscope.ways: what a model or a training step really computes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,21 @@ def trace(target: Any, *args: Any, how: str = "auto", **kwargs: Any) -> Capture:
     The framework is found from the type of `target` and of its arguments.
     """
     return Capture.of(tracers.trace(target, *args, how=how, **kwargs))
+
+
+def ways(target: Any, *args: Any, **kwargs: Any) -> tracers.Ways:
+    """Try every way of capturing on this model, called with these arguments, and say in one table which works, which
+    does not and why, and what each loses.
+
+    The model, random numbers and torch's settings are left as they are. A way that silently keeps a branch or a
+    number that another input would change is found by running it on other inputs of the same shapes.
+
+    >>> opscope.ways(model, x)                                       # doctest: +SKIP
+    way            works     operators  what is lost, or why it does not work
+    record         yes              12  all but this execution (another input goes another way: net.py:31); …
+    jit-trace      yes, but          3  bakes in a branch: net.py:31; …
+    """
+    return tracers.ways(target, args, kwargs)
 
 
 def record(

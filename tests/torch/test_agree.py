@@ -34,10 +34,9 @@ SPELLINGS = {
     "scaled_dot_product_attention": "attention",
     "_scaled_dot_product_flash_attention_for_cpu": "attention",
 }
-PASSED = frozenset(
-    "view _unsafe_view reshape flatten t transpose permute slice select unsqueeze expand detach alias clone "
-    "dropout contiguous to _to_copy unbind split getitem _assert_tensor_metadata".split()
-)
+_PASSED = """view _unsafe_view reshape flatten t transpose permute slice select unsqueeze expand detach alias clone
+    dropout contiguous to _to_copy unbind split getitem _assert_tensor_metadata"""
+PASSED = frozenset(_PASSED.split())
 
 
 def family(op: str) -> str:
@@ -111,6 +110,7 @@ def gpt2() -> Any:
 
 
 # -- pairs -----------------------------------------------------------------------------------------
+
 
 def pairs(graph: Graph) -> Counter[tuple[str, str, str]]:
     """How often each kind of backward operator stands for each kind of forward operator, by module."""

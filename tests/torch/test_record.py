@@ -421,6 +421,7 @@ def test_higher_order_operators_run_and_are_seen() -> None:
         y = run(x)
     assert torch.equal(y, x.sin())
     assert cap.graph.n_nodes > 1
+    assert torch.equal(run(x), x.sin())  # and it still runs without us
 
 
 def test_saving_and_opening_keeps_all(tmp_path: Any) -> None:

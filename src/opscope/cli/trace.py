@@ -1,16 +1,28 @@
-"""opscope trace TARGET [ARGS]...: run a script under capture."""
+"""opscope trace TARGET [ARGS]...: run a script or a model under capture."""
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from opscope import tracers
+from opscope.analysis.phases import only_phases
 from opscope.capture import Capture
+from opscope.errors import OpscopeError
+from opscope.ir import PHASES
 from opscope.tracers import registry
-from opscope.tracers.script import ScriptFailed, run_script
+from opscope.tracers.inputs import GRAMMAR, Input, parse
+from opscope.tracers.script import RECORDS, ScriptFailed, is_file, run_script
+from opscope.tracers.target import trace_model, ways_of_model
 
-_WITH_VALUE = ("-o", "--output", "--framework", "--how")
+from .progress import progress
+
+_WITH_VALUE = ("-o", "--output", "--framework", "--how", "--steps", "--phase", "--input")
+_FLAGS = ("--train",)
 
 
 class Trace(click.Command):
@@ -31,6 +43,8 @@ def ours_first(args: list[str]) -> list[str]:
             count = 1 if "=" in word else 2
             ours += rest[:count]
             del rest[:count]
+        elif word in _FLAGS:
+            ours.append(rest.pop(0))
         elif word in ("-h", "--help") and not target:
             return [word]
         elif word == "--":
@@ -44,33 +58,106 @@ def ours_first(args: list[str]) -> list[str]:
     return [*ours, "--", *target, *rest] if target else [*ours, *rest]
 
 
-@click.command(cls=Trace, options_metavar="[-o OUT] [--framework NAME] [--how HOW]")
+@click.command(cls=Trace, options_metavar="[OPTIONS]")
 @click.argument("target")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option(
     "-o", "--output", "out", type=click.Path(path_type=Path), metavar="OUT", help="Where to (default: TARGET.opscope)."
 )
 @click.option("--framework", metavar="NAME", help=f"Record only this framework ({registry.supported()}).")
-@click.option("--how", default="auto", show_default=True, help="The way to capture.")
-def command(target: str, args: tuple[str, ...], out: Path | None, framework: str | None, how: str) -> None:
-    """Run TARGET, a script or package.module:callable, and capture everything that it computes.
+@click.option(
+    "--how", default="auto", show_default=True, help="The way to capture; `all` tries each and prints a table."
+)
+@click.option("--input", "inputs", multiple=True, metavar=GRAMMAR, help="Call the model with this (repeatable).")
+@click.option("--train", is_flag=True, help="Run the model's backward pass too, from the sum of its results.")
+@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Record only the first N optimizer steps.")
+@click.option(
+    "--phase", "phases", multiple=True, metavar="NAME", help=f"Keep only these phases, by comma ({', '.join(PHASES)})."
+)
+def command(
+    target: str,
+    args: tuple[str, ...],
+    out: Path | None,
+    framework: str | None,
+    how: str,
+    inputs: tuple[str, ...],
+    train: bool,
+    steps: int | None,
+    phases: tuple[str, ...],
+) -> None:
+    """Run TARGET and capture everything that it computes. TARGET is a script, package.module:callable, or, with
+    --input, package.module:model, where the model may also be a class or a function that makes one.
 
     \b
-    opscope trace train.py --epochs 1                the capture is train.opscope
-    opscope trace -o step.opscope train.py -o runs   the second -o is the script's
+    opscope trace train.py --epochs 1                train.py's own arguments follow; writes train.opscope
+    opscope trace --steps 2 -o two.html train.py     the first two steps, as a page
+    opscope trace nets:make_model --input 1x3x224x224
+    opscope trace nets:GPT --input 2x16:int64:50 --train --phase backward
+    opscope trace nets:GPT --input 2x16:int64:50 --how all
     """
+    wanted = _phases(phases)
+    given = [parse(text) for text in inputs]
+    _check(target, how, given, train, steps)
+    if how == "all":
+        _all(target, args, given, out, wanted)
+        return
     out = out or Path(f"{Path(target.rpartition(':')[0] or target).stem}.opscope")
     try:
-        capture = Capture.of(run_script(target, args, framework, how))
+        with progress(tracers.operators_so_far):
+            if given or train or how not in RECORDS:
+                capture = trace_model(target, args, given, how=how, train=train)
+            else:
+                capture = run_script(target, args, framework, how, steps)
     except ScriptFailed as failed:
         click.echo(failed.report, err=True, nl=False)
         if failed.capture is not None:
-            _save(Capture.of(failed.capture), out)
+            _save(Capture.of(failed.capture), out, wanted)
         raise
-    _save(capture, out)
+    _save(Capture.of(capture), out, wanted)
 
 
-def _save(capture: Capture, out: Path) -> None:
+def _check(target: str, how: str, inputs: Sequence[Input], train: bool, steps: int | None) -> None:
+    """What cannot go together, before anything runs."""
+    known = dict.fromkeys(way for framework in registry.FRAMEWORKS for way in registry.load(framework).HOW)
+    if how not in (*known, "all"):
+        raise OpscopeError(f"--how {how}: there is no such way (there are: {', '.join(known)}, all)")
+    is_model = bool(inputs or train or how not in RECORDS)
+    if is_model and is_file(target):
+        what = "--input" if inputs else "--train" if train else f"--how {how}"
+        raise OpscopeError(
+            f"{target}: {what} is for a model, not for a script: name what makes the model, as in "
+            "`opscope trace package.module:make_model --input 1x3x224x224`"
+        )
+    if is_model and steps is not None:
+        raise OpscopeError("--steps is for scripts: a model is called once")
+    if train and how not in RECORDS:
+        raise OpscopeError(f"--train goes with the recorder, not with --how {how}")
+
+
+def _phases(given: Sequence[str]) -> list[str]:
+    phases = list(dict.fromkeys(name.strip() for text in given for name in text.split(",")))
+    for name in phases:
+        if name not in PHASES:
+            raise OpscopeError(f"--phase {name}: not a phase (there are: {', '.join(PHASES)})")
+    return phases
+
+
+def _all(target: str, args: tuple[str, ...], inputs: list[Input], out: Path | None, phases: list[str]) -> None:
+    """The table of all ways on stdout; with -o, what the recorder captured."""
+    try:
+        with progress(tracers.operators_so_far, total=9) as begin:
+            found = ways_of_model(target, args, inputs, keep=out is not None, progress=begin)
+    except ScriptFailed as failed:
+        click.echo(failed.report, err=True, nl=False)
+        raise
+    click.echo(found.table(shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+    if out is not None:
+        _save(Capture.of(found.captures["record"]), out, phases)
+
+
+def _save(capture: Capture, out: Path, phases: list[str]) -> None:
+    if phases:
+        capture = only_phases(capture, phases)
     capture.save(out)
     for warning in capture.all_warnings():
         click.echo(f"note: {warning}", err=True)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
+from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from . import registry
+from .tried import Way, Ways
 
-__all__ = ["Recording", "record", "trace"]
+__all__ = ["Recording", "Way", "Ways", "operators_so_far", "record", "trace", "ways"]
 
 _OWN = str(Path(__file__).parents[1]) + os.sep
 
@@ -55,6 +60,30 @@ def record(
     registry.check_how(framework, tracer, how)
     options = {"model": model, "optimizer": optimizer, "how": how, "values": values, "times": times}
     return Recording(into, tracer, options, users_frame())
+
+
+def ways(
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    keep: bool = False,
+    progress: Callable[[str], None] = lambda how: None,
+) -> Ways:
+    """Try every way of capturing on a model. `progress` is told each before it is tried; with `keep` the captures
+    stay in `Ways.captures`."""
+    framework = registry.detect(target, args, kwargs)
+    module = f"{registry.FRAMEWORKS[framework].tracer}.ways"
+    if importlib.util.find_spec(module) is None:
+        raise OpscopeError(f"there is only one way to capture {framework}: opscope.trace(…, how='record')")
+    tried: Any = importlib.import_module(module)
+    return tried.ways(target, args, kwargs, caller=users_frame(), keep=keep, progress=progress)
+
+
+def operators_so_far() -> int:
+    """How many operators the recordings that are under way have recorded; frameworks that cannot tell count none."""
+    modules = [sys.modules.get(f"{framework.tracer}.session") for framework in registry.FRAMEWORKS.values()]
+    return sum(session.count for module in modules for session in tuple(getattr(module, "OPEN", ())))
 
 
 def users_frame() -> FrameType:

@@ -46,6 +46,7 @@ class Tracer(Protocol):
         caller: FrameType,
         values: bool = False,
         times: bool = False,
+        steps: int | None = None,
     ) -> Session: ...
 
 
@@ -57,7 +58,9 @@ class Framework(NamedTuple):
 # The key is the name one imports and the name of `framework=`.
 FRAMEWORKS: dict[str, Framework] = {
     "jittor": Framework("opscope.tracers.jittor", ("jittor", "jittor_core")),
+    "paddle": Framework("opscope.tracers.paddle", ("paddle",)),
     "torch": Framework("opscope.tracers.torch", ("torch",)),
+    "megengine": Framework("opscope.tracers.megengine", ("megengine",)),
 }
 
 
@@ -98,9 +101,13 @@ def frameworks_of(value: Any) -> set[str]:
     """The frameworks whose types are in the method resolution order of the value, or inside a container."""
     found: set[str] = set()
     for item in _spread(value, depth=3):
-        roots = {cls.__module__.partition(".")[0] for cls in type(item).__mro__}
-        found.update(name for name, entry in FRAMEWORKS.items() if not roots.isdisjoint(entry.packages))
+        found |= frameworks_of_type(cast("type[Any]", type(item)))
     return found
+
+
+def frameworks_of_type(kind: type[Any]) -> set[str]:
+    roots = {cls.__module__.partition(".")[0] for cls in kind.__mro__}
+    return {name for name, entry in FRAMEWORKS.items() if not roots.isdisjoint(entry.packages)}
 
 
 def frameworks_named_in(value: Any) -> set[str]:
@@ -123,7 +130,8 @@ def frameworks_named_in(value: Any) -> set[str]:
 
 
 def imported() -> set[str]:
-    return {name for name in FRAMEWORKS if name in sys.modules}
+    """The frameworks that are there. A folder of that name, which Python takes for a package, has no file."""
+    return {name for name in FRAMEWORKS if getattr(sys.modules.get(name), "__file__", None)}
 
 
 def describe(value: Any) -> str:

@@ -12,17 +12,21 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import operator
+import os
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from types import FrameType, ModuleType, TracebackType
-from typing import Any
+from typing import Any, cast
 
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from . import registry
+
+RECORDS = ("auto", "record")  # the values of how= that record what runs
 
 
 class ScriptFailed(OpscopeError):
@@ -35,16 +39,34 @@ class ScriptFailed(OpscopeError):
         self.capture = capture
 
 
-def run_script(path: str, argv: Sequence[str] = (), framework: str | None = None, how: str = "auto") -> Capture:
-    """Run a script, or `package.module:callable`, and return everything that it computed."""
-    script = Path(path)
+def run_script(
+    path: str,
+    argv: Sequence[str] = (),
+    framework: str | None = None,
+    how: str = "auto",
+    steps: int | None = None,
+) -> Capture:
+    """Run a script, or `package.module:callable`, and return everything that it computed; with `steps`, only up to
+    that many steps of the optimizers. The script runs to its end in any case."""
+    if is_file(path):
+        place = Path(path).absolute()
+        recorder = _Recorder(framework, how, steps, sys._getframe())
+        return _run(lambda: _execute(place), path, argv, place.parent, recorder)
+    split(path)
+    recorder = _Recorder(framework, how, steps, sys._getframe())
+    return _run(lambda: _call(path), path, argv, Path(), recorder)
+
+
+def is_file(path: str) -> bool:
+    return Path(path).is_file()
+
+
+def split(path: str) -> tuple[str, str]:
+    """The module and the name of `package.module:name`."""
     module, colon, name = path.partition(":")
-    if script.is_file():
-        place = script.absolute()
-        return _run(lambda: _execute(place), path, argv, place.parent, framework, how)
-    if colon and name.isidentifier() and all(part.isidentifier() for part in module.split(".")):
-        return _run(lambda: _call(module, name), path, argv, Path(), framework, how)
-    raise OpscopeError(f"{path}: no such script (a script is a file, or package.module:callable)")
+    if not (colon and all(part.isidentifier() for part in [*module.split("."), *name.split(".")])):
+        raise OpscopeError(f"{path}: no such script (a script is a file, or package.module:callable)")
+    return module, name
 
 
 def _execute(place: Path) -> ModuleType:
@@ -61,26 +83,36 @@ def _execute(place: Path) -> ModuleType:
     return module
 
 
-def _call(module: str, name: str) -> Any:
+def look_up(path: str) -> Any:
+    """What `package.module:name` names."""
+    module, name = split(path)
     try:
-        function = getattr(importlib.import_module(module), name)
+        return operator.attrgetter(name)(importlib.import_module(module))
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # something that the module itself imports
-        raise OpscopeError(f"{module}:{name}: there is no module {error.name}") from None
+        raise OpscopeError(f"{path}: there is no module {error.name}") from None
     except AttributeError:
-        raise OpscopeError(f"{module}:{name}: {module} has no {name!r}") from None
+        if module not in sys.modules:
+            raise  # the module itself failed
+        raise OpscopeError(f"{path}: {module} has no {name!r}") from None
+
+
+def _call(path: str) -> Any:
+    function = look_up(path)
+    kind = cast("type[Any]", function if isinstance(function, type) else type(function))
+    if registry.frameworks_of_type(kind):
+        raise OpscopeError(f"{path} is a model: say what it is called with, such as --input 1x3x224x224")
+    if not callable(function):
+        raise OpscopeError(f"{path} is {registry.describe(function)}, which cannot be called")
     return function()
 
 
-def _run(
-    body: Callable[[], Any], path: str, argv: Sequence[str], folder: Path, framework: str | None, how: str
-) -> Capture:
-    recorder = _Recorder([framework] if framework else list(registry.FRAMEWORKS), how, sys._getframe())
+def _run(body: Callable[[], Any], path: str, argv: Sequence[str], folder: Path, recorder: _Recorder) -> Capture:
     # What the script leaves behind is held until the end: what nobody holds, a lazy framework does not compute.
     held: list[Any] = []
     try:
-        with _as_main(path, argv, folder), recorder.watching_imports():
+        with as_main(path, argv, folder), recorder.watching_imports():
             held.append(body())
     except SystemExit as leaving:
         if leaving.code not in (None, 0):
@@ -90,7 +122,7 @@ def _run(
         recorder.abort()
         raise
     except BaseException as error:
-        report, where = _report(error)
+        report, where = report_of(error)
         try:
             capture = recorder.finish(path)
         except Exception:  # what it recorded may not be computable: the script's own error matters more
@@ -104,26 +136,34 @@ def _run(
 class _Recorder:
     """Starts a session for each framework as it is imported, and ends them all."""
 
-    def __init__(self, frameworks: list[str], how: str, caller: FrameType) -> None:
-        self._frameworks = frameworks
+    def __init__(self, framework: str | None, how: str, steps: int | None, caller: FrameType) -> None:
+        if how not in RECORDS:
+            raise OpscopeError(
+                f"--how {how} captures a model, not a script: name what makes the model, and its inputs, as in "
+                f"`opscope trace package.module:make_model --input 1x3x224x224 --how {how}`"
+            )
+        self._frameworks = [framework] if framework else list(registry.FRAMEWORKS)
         self._how = how
+        self._steps = steps
         self._caller = caller
         self._sessions: dict[str, registry.Session] = {}
         self.warnings: list[str] = []
 
     def start(self, framework: str) -> None:
+        if framework not in registry.imported():
+            return
         tracer = registry.load(framework)
         registry.check_how(framework, tracer, self._how)
-        self._sessions[framework] = tracer.start(how=self._how, caller=self._caller)
+        self._sessions[framework] = tracer.start(how=self._how, caller=self._caller, steps=self._steps)
 
     @contextlib.contextmanager
     def watching_imports(self) -> Generator[None, None, None]:
         waiting: list[str] = []
         for name in self._frameworks:
             registry.load(name)
-            if name in sys.modules:
+            if name in registry.imported():
                 self.start(name)
-            else:
+            elif name not in sys.modules:
                 waiting.append(name)
         finder = _AfterImport(waiting, self.start)
         sys.meta_path.insert(0, finder)
@@ -197,7 +237,7 @@ class _Loader(importlib.abc.Loader):
 
 
 @contextlib.contextmanager
-def _as_main(path: str, argv: Sequence[str], folder: Path) -> Generator[None, None, None]:
+def as_main(path: str, argv: Sequence[str], folder: Path) -> Generator[None, None, None]:
     """sys.argv and sys.path as the script would find them."""
     before = sys.argv, sys.path
     sys.argv = [path, *argv]
@@ -208,12 +248,16 @@ def _as_main(path: str, argv: Sequence[str], folder: Path) -> Generator[None, No
         sys.argv, sys.path = before
 
 
-def _report(error: BaseException) -> tuple[str, str]:
-    """The traceback without opscope's own part, and where it happened (` at train.py:12`)."""
+def report_of(error: BaseException) -> tuple[str, str]:
+    """The traceback without opscope's own part, and where in the user's code it happened (` at train.py:12`)."""
     own = str(Path(__file__).parents[1])
     start: TracebackType | None = error.__traceback__
     while start is not None and start.tb_frame.f_code.co_filename.startswith((own, "<frozen ")):
         start = start.tb_next
-    text = "".join(traceback.format_exception(type(error), error, start))
-    last = traceback.extract_tb(start)
-    return text, f" at {last[-1].filename}:{last[-1].lineno}" if last else ""
+    report = traceback.TracebackException(type(error), error, start)
+    frames = [frame for frame in report.stack if not frame.filename.startswith(own)]
+    report.stack = traceback.StackSummary.from_list(frames)
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in registry.FRAMEWORKS]
+    folders = tuple(f"{Path(file).parent}{os.sep}" for file in files if file)
+    users = [frame for frame in frames if not frame.filename.startswith(folders)] or frames
+    return "".join(report.format()), f" at {users[-1].filename}:{users[-1].lineno}" if users else ""

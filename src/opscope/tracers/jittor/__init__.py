@@ -6,6 +6,7 @@ import inspect
 from types import FrameType
 from typing import Any, cast
 
+from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from .names import name_in_frame, nested_variables
@@ -39,7 +40,10 @@ def start(
     caller: FrameType,
     values: bool = False,
     times: bool = False,
+    steps: int | None = None,
 ) -> Session:
+    if steps is not None:
+        raise OpscopeError("Jittor's tracer records a script to its end: make the script shorter instead of --steps")
     jt = import_jittor()
     roots = _roots(jt, caller, *_each(model), *_each(optimizer))
     main = model if isinstance(model, jt.Module) else None

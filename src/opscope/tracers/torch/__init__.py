@@ -49,6 +49,7 @@ def start(
     caller: FrameType,
     values: bool = False,
     times: bool = False,
+    steps: int | None = None,
 ) -> Session:
     import torch  # pyright: ignore[reportMissingImports]
 
@@ -60,6 +61,7 @@ def start(
         optimizers=optimizers_in(torch, caller, optimizer),
         values=values,
         times=times,
+        steps=steps,
     )
 
 

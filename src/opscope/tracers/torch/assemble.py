@@ -16,7 +16,7 @@ from .calls import Call
 from .memory import Memory
 from .mode import ACCUMULATES, FIELDS, GRAD_ENABLED, IN_BACKWARD, NO_SEQUENCE, Log
 from .names import Step
-from .places import BACKWARD, CHECKPOINT, OPTIMIZER, Places
+from .places import BACKWARD, CHECKPOINT, INIT, OPTIMIZER, Places
 from .recomputed import PASSED_OVER, align
 from .words import attribute, tensor_type
 
@@ -122,6 +122,8 @@ class _Assembly:
             return "forward"
         if flags & OPTIMIZER:
             return "optimizer"
+        if flags & INIT:
+            return "init"
         return "backward" if flags & BACKWARD else "forward"
 
     def _scopes_of_calls(self) -> list[int]:
@@ -159,7 +161,7 @@ class _Assembly:
         log = self._log
         scopes: list[int] = []
         stacks: list[int] = []
-        homes: dict[int, int] = {}  # storage of a parameter -> where it is used first
+        homes: dict[tuple[int, int], int] = {}  # step and storage of a parameter -> where it is used first
         begin = 0
         for i in range(self._count):
             model = originals.get(i, forward.get(i))
@@ -175,13 +177,14 @@ class _Assembly:
                 above = self._step_scope(self._step_of[i])
                 scope = self._pools.scope(above, step.name, step.cls)
             else:
-                scope = homes.get(log.accumulated.get(i, -1), self._step_scope(self._step_of[i]))
+                home = self._step_of[i], log.accumulated.get(i, -1)
+                scope = homes.get(home, self._step_scope(self._step_of[i]))
             scopes.append(scope)
             stacks.append(stacks[model] if not log.place[i] and model is not None else self._stack(log.place[i]))
             if self._phases[i] == "forward":
                 for value in log.use_value[begin : log.use_end[i]]:
                     if value >= 0:
-                        homes.setdefault(self._r.memory.storage(value), scope)
+                        homes.setdefault((self._step_of[i], self._r.memory.storage(value)), scope)
             begin = log.use_end[i]
         return scopes, stacks
 

@@ -15,7 +15,7 @@ from typing import Any
 from opscope.ir import Frame
 
 # What a stack says about the operators called there.
-OPTIMIZER, CHECKPOINT, BACKWARD, GENERATOR = 1, 2, 4, 8
+OPTIMIZER, CHECKPOINT, BACKWARD, GENERATOR, INIT = 1, 2, 4, 8, 16
 
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 _OWN = str(Path(__file__).parents[2]) + os.sep
@@ -68,10 +68,14 @@ class Places:
     def _flags(self, code: CodeType) -> int:
         file = code.co_filename
         if not file.startswith(self._root):
+            if code.co_name == "__init__":
+                return INIT
             return GENERATOR if code.co_flags & _GENERATOR_FLAGS else 0
         inside = file[len(self._root) :].replace(os.sep, "/")
         if inside.startswith(("optim/", "amp/grad_scaler")) or inside == "nn/utils/clip_grad.py":
             return OPTIMIZER
+        if inside == "nn/init.py" or (inside.startswith("nn/") and code.co_name in ("__init__", "reset_parameters")):
+            return INIT
         if inside == "utils/checkpoint.py" and code.co_name in ("recompute_fn", "unpack_hook", "backward"):
             return CHECKPOINT
         if inside in ("autograd/__init__.py", "autograd/graph.py", "_tensor.py"):

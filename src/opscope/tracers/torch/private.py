@@ -32,6 +32,13 @@ def dispatch_mode() -> Any:
     return importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
 
 
+def forget_skipped_code(torch: Any) -> None:
+    """A higher-order operator such as torch.cond compiles what it is given. Under a dispatch mode torch skips that
+    and remembers it, so that the same call fails later without the mode; this makes it forget."""
+    with contextlib.suppress(AttributeError, ImportError):
+        torch._dynamo.reset()
+
+
 def engine_codes(torch: Any) -> frozenset[CodeType]:
     """The Python code that starts autograd's engine: below it, frames are those of `backward()` itself."""
     graph = getattr(torch.autograd, "graph", None)

@@ -19,9 +19,24 @@ _UNDECLARED = {
 
 # What only asks a tensor about itself comes through the dispatcher too, for fake tensors; it computes nothing.
 _QUESTIONS = frozenset(
-    "prim.device prim.layout aten.size aten.sym_size aten.stride aten.sym_stride aten.numel aten.sym_numel aten.dim "
-    "aten.storage_offset aten.sym_storage_offset aten.is_contiguous aten.is_contiguous.memory_format "
-    "aten.is_strides_like_format aten.is_non_overlapping_and_dense aten.sym_is_contiguous".split()
+    {
+        "prim.device",
+        "prim.layout",
+        "aten.size",
+        "aten.sym_size",
+        "aten.stride",
+        "aten.sym_stride",
+        "aten.numel",
+        "aten.sym_numel",
+        "aten.dim",
+        "aten.storage_offset",
+        "aten.sym_storage_offset",
+        "aten.is_contiguous",
+        "aten.is_contiguous.memory_format",
+        "aten.is_strides_like_format",
+        "aten.is_non_overlapping_and_dense",
+        "aten.sym_is_contiguous",
+    }
 )
 
 Slot = tuple[str, int, int]  # the name of an argument, its kind, and the number of its name
@@ -30,11 +45,12 @@ Slot = tuple[str, int, int]  # the name of an argument, its kind, and the number
 class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
-    __slots__ = ("by_name", "computes", "may_write", "name", "slots", "undeclared", "writes")
+    __slots__ = ("by_name", "computes", "is_higher_order", "may_write", "name", "slots", "undeclared", "writes")
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
         self.name = op_name(func)
         schema = getattr(func, "_schema", None)  # higher-order operators have none
+        self.is_higher_order = schema is None
         arguments: list[Any] = list(schema.arguments) if schema is not None else []
         self.slots: list[Slot] = [(a.name, _kind(str(a.type)), number(a.name)) for a in arguments]
         self.by_name: dict[str, Slot] = {slot[0]: slot for slot in self.slots}

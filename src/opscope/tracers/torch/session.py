@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
+import sys
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any, cast
 
@@ -21,9 +24,13 @@ from .mode import Recorder, make_mode
 from .names import Modules, Named, held_in, name_in_frame, nested, optimizer_tensors, variables
 from .places import Places
 
+_OWN = str(Path(__file__).parents[2]) + os.sep
+
+OPEN: list[Session] = []  # those under way, for who wants to show how far they are
+
 
 class Session:
-    """See opscope.tracers.registry.Session."""
+    """See opscope.tracers.registry.Session. With `steps`, the recording ends when every optimizer has made so many."""
 
     def __init__(
         self,
@@ -59,11 +66,17 @@ class Session:
         self._recorder = Recorder(torch, self._memory, self._calls, self._places, base, times=times, values=values)
         self._handles = private.watch_optimizers(self._before_step, self._after_step)
         self._names = Names()
-        for name, optimizer in optimizers:
-            self._know_optimizer(optimizer, name)
-        self._take_names(given)
-        self._mode: Any = make_mode(self._recorder)
-        self._mode.__enter__()
+        self._mode: Any = None
+        try:
+            for name, optimizer in optimizers:
+                self._know_optimizer(optimizer, name)
+            self._take_names(given)
+            self._mode = make_mode(self._recorder)
+            self._mode.__enter__()
+        except BaseException:
+            self.abort()
+            raise
+        OPEN.append(self)
 
     @property
     def count(self) -> int:
@@ -96,12 +109,16 @@ class Session:
         if not self._is_open:
             return
         self._is_open = False
+        with contextlib.suppress(ValueError):  # one that failed to open is not in it
+            OPEN.remove(self)
         self._recorder.is_on = False
         self._calls.remove()
         for handle in self._handles:
             handle.remove()
         with contextlib.suppress(Exception):  # another mode that the user left open lies above ours
             self._mode.__exit__(None, None, None)
+        if any(schema.is_higher_order for schema in self._recorder.log.schemas):
+            private.forget_skipped_code(self._torch)
 
     def _recorded(self, result: Any) -> Recorded:
         tensors = [named.tensor for named in nested(self._torch.Tensor, "", result)]
@@ -152,13 +169,30 @@ class Session:
 
     def _know_optimizer(self, optimizer: Any, name: str | None = None) -> str:
         if id(optimizer) not in self._optimizers:
-            found = name or (name_in_frame(self._caller, optimizer) if self._caller else None)
+            found = (
+                name or (name_in_frame(self._caller, optimizer) if self._caller else None) or self._called(optimizer)
+            )
             self._optimizers[id(optimizer)] = found or type(optimizer).__name__, weakref.ref(optimizer)
         return self._optimizers[id(optimizer)][0]
+
+    def _called(self, optimizer: Any) -> str | None:
+        """What the code that calls it calls it: a script's variables are in none of the frames that we are given."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if not frame.f_code.co_filename.startswith((self._root, _OWN)):
+                name = name_in_frame(frame, optimizer)
+                if name is not None:
+                    return name
+            frame = frame.f_back
+        return None
 
     # -- steps ----------------------------------------------------------------------------------
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if self._most_steps is not None and self._made(optimizer) >= self._most_steps:
+            self._recorder.is_on = False
+        if not self._recorder.is_on:
+            return
         self._know_optimizer(optimizer)
         self._stepping.append((id(optimizer), self.count))
 
@@ -169,10 +203,16 @@ class Session:
                 name = self._optimizers[key][0]
                 self._steps.append(StepEnd(key, name, type(optimizer).__name__, began, self.count))
                 break
-        if self._most_steps is not None and sum(step.optimizer == id(optimizer) for step in self._steps) >= (
-            self._most_steps
-        ):
-            self._recorder.is_on = False
+        if not self._recorder.is_on or self._most_steps is None:
+            return
+        # Where there are several optimizers, a step is over when each has made its own.
+        if self._made(optimizer) >= self._most_steps:
+            others = [o for o in gc.get_objects() if issubclass(type(o), self._torch.optim.Optimizer)]
+            if all(self._made(other) >= self._most_steps for other in others):
+                self._recorder.is_on = False
+
+    def _made(self, optimizer: Any) -> int:
+        return sum(step.optimizer == id(optimizer) for step in self._steps)
 
 
 def models_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, Any]]:

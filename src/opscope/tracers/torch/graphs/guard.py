@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import random
 import sys
 import warnings
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr
 from typing import Any, cast
 
 from opscope.tracers.torch.private import the_torch
@@ -29,7 +30,9 @@ def unchanged(*targets: Any) -> Generator[list[warnings.WarningMessage], None, N
     with ExitStack() as stack:
         heard = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
-        stack.enter_context(_quiet("torch._subclasses.fake_tensor"))  # logs as an error what we tell as one
+        for name in ("torch._subclasses.fake_tensor", "torch._dynamo", "torch._export", "torch.export", "torch.fx"):
+            stack.enter_context(_quiet(name))  # what they log as an error, we tell in one line
+        stack.enter_context(_printed_only_on_success())
         stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
         stack.callback(torch.random.set_rng_state, torch.random.get_rng_state())
         if torch.cuda.is_available() and torch.cuda.is_initialized():
@@ -50,13 +53,27 @@ def unchanged(*targets: Any) -> Generator[list[warnings.WarningMessage], None, N
 
 
 @contextmanager
+def _printed_only_on_success() -> Generator[None, None, None]:
+    """torch prints half a graph on stderr before it raises; what the model itself prints comes after a capture."""
+    held = io.StringIO()
+    with redirect_stderr(held):
+        yield
+    sys.stderr.write(held.getvalue())
+
+
+@contextmanager
 def _quiet(name: str) -> Generator[None, None, None]:
-    logger = logging.getLogger(name)
-    before, logger.disabled = logger.disabled, True
+    """Without the logs of a package, of its parts too."""
+    known = [n for n in logging.root.manager.loggerDict if n == name or n.startswith(f"{name}.")]
+    loggers = [logging.getLogger(n) for n in {name, *known}]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        logger.disabled = before
+        for logger, was in zip(loggers, before, strict=True):
+            logger.disabled = was
 
 
 @contextmanager

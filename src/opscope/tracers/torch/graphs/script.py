@@ -131,7 +131,10 @@ def _code(script: Any) -> str:
         names = _method_names(module)
         for name in names:
             method = getattr(module, name, None) if name != "forward" else module
-            code = str(getattr(method, "code", "") or "").strip()
+            try:
+                code = str(getattr(method, "code", "") or "").strip()
+            except RuntimeError as error:  # torch cannot print a default that is an undefined tensor
+                code = f"# torch could not print this: {str(error).splitlines()[0]}"
             if code:
                 parts.append(f"# {path or 'the module itself'} ({class_name(module)})\n{code}")
     return "\n\n".join(parts)
