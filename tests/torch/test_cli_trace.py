@@ -130,7 +130,7 @@ def test_a_script_runs_unchanged():
     assert ran.stderr == "train.opscope: 108 operators\n"  # no progress bar in a pipe
     capture = captured("train.opscope")
     assert steps_of(capture) == {"step 1", "step 2", "step 3"}
-    assert {"step 1/net/0", "step 3/opt"} <= {node.path for node in capture.graph.nodes}
+    assert {"step 1/net/0", "step 3/opt/0.weight"} <= {node.path for node in capture.graph.nodes}
     assert {frame.file for node in capture.graph.nodes for frame in node.frames[:1]} == {
         str(Path("train.py").absolute())
     }
@@ -151,7 +151,7 @@ def test_the_first_steps_only():
 def test_a_step_of_two_optimizers():
     good("gan.py", "--steps", "1")
     paths = {node.path for node in captured("gan.opscope").graph.nodes if node.phase == "optimizer"}
-    assert paths == {"of_d", "of_g"}
+    assert paths == {"of_d/d.weight", "of_d/d.bias", "of_g/g.weight", "of_g/g.bias"}
     good("gan.py", "--steps", "2")
     assert steps_of(captured("gan.opscope")) == {"step 1", "step 2"}
 

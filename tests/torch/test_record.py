@@ -123,7 +123,9 @@ def test_a_training_step_in_phases() -> None:
     order = list(dict.fromkeys(phases))
     assert order == ["forward", "backward", "optimizer"]
     assert phases == sorted(phases, key=order.index)
-    assert {node.path for node in graph.nodes if node.op == "aten.lerp_.Scalar"} == {"optimizer"}
+    assert {node.path for node in graph.nodes if node.op == "aten.lerp_.Scalar"} == {
+        f"optimizer/{name}" for name, _ in model.named_parameters()
+    }
     states = {v.name for v in graph.values if v.role == "state"}
     assert "optimizer.exp_avg.0.weight" in states
     assert "0.weight.grad" in {v.name for v in graph.values if v.role == "gradient"}

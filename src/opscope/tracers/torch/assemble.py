@@ -37,10 +37,13 @@ class Names:
 
     places: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
     storages: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
+    owners: dict[int, str] = field(default_factory=dict[int, str])  # storage of a state -> the parameter it is for
 
-    def add(self, place: int, storage: int, name: str, role: str) -> None:
+    def add(self, place: int, storage: int, name: str, role: str, owner: str = "") -> None:
         self.places.setdefault(place, (name, role))
         self.storages.setdefault(storage, (name, role))
+        if owner:
+            self.owners.setdefault(storage, owner)
 
 
 @dataclass
@@ -93,6 +96,7 @@ class _Assembly:
         self._calls_scopes = self._scopes_of_calls()
         self._stacks: dict[int, int] = {0: 0}
         self._sums: set[int] = set()
+        self._updating = ""  # the parameter that the optimizer is at
 
     def capture(self) -> Capture:
         builder = GraphBuilder(self._pools)
@@ -173,9 +177,7 @@ class _Assembly:
             elif model is not None:
                 scope = scopes[model]
             elif i in self._optimizer_at:
-                step = self._optimizer_at[i]
-                above = self._step_scope(self._step_of[i])
-                scope = self._pools.scope(above, step.name, step.cls)
+                scope = self._optimizer_scope(i, begin)
             else:
                 home = self._step_of[i], log.accumulated.get(i, -1)
                 scope = homes.get(home, self._step_scope(self._step_of[i]))
@@ -187,6 +189,28 @@ class _Assembly:
                         homes.setdefault((self._step_of[i], self._r.memory.storage(value)), scope)
             begin = log.use_end[i]
         return scopes, stacks
+
+    def _optimizer_scope(self, i: int, begin: int) -> int:
+        """The optimizer, and in it the parameter that is updated, where the operator works for one alone."""
+        step = self._optimizer_at[i]
+        scope = self._pools.scope(self._step_scope(self._step_of[i]), step.name, step.cls)
+        log, memory = self._log, self._r.memory
+        touched = [v for v in log.use_value[begin : log.use_end[i]] if v >= 0]
+        touched += log.output_value[(log.output_end[i - 1] if i else 0) : log.output_end[i]]
+        owners = {owner for v in touched if (owner := self._owner_of(memory.storage(v)))}
+        if len(owners) == 1:
+            (self._updating,) = owners
+        elif owners:
+            self._updating = ""
+        # Temporaries between two operators of one parameter are that parameter's too.
+        return self._pools.scope(scope, self._updating) if self._updating else scope
+
+    def _owner_of(self, storage: int) -> str:
+        """The parameter that a storage belongs to: itself, its gradient, or the optimizer's state for it."""
+        name, role = self._r.names.storages.get(storage, ("", ""))
+        if role == "gradient":
+            return name.removesuffix(".grad")
+        return name if role == "parameter" else self._r.names.owners.get(storage, "")
 
     def _stack(self, place: int) -> int:
         known = self._stacks.get(place)

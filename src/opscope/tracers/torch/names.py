@@ -25,6 +25,7 @@ class Named(NamedTuple):
     name: str
     tensor: Any
     role: str
+    owner: str = ""  # of an optimizer's state: the parameter it is for
 
 
 Way = tuple[Step, ...]
@@ -120,7 +121,7 @@ def optimizer_tensors(optimizer: Any, name: str, names: Mapping[int, str]) -> It
                 yield Named(owner, parameter, "parameter")
             state: dict[Any, Any] = optimizer.state.get(parameter, {})
             for key, held in _tensors_in(f"{name}.{{}}.{owner}", state):
-                yield Named(key, held, "state")
+                yield Named(key, held, "state", owner)
         for key, held in group.items():
             if key != "params" and hasattr(held, "untyped_storage"):
                 yield Named(f"{name}.param_groups[{group_number}].{key}", held, "state")

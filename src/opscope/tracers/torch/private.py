@@ -271,3 +271,8 @@ def gradient_edge(tensor: Any) -> tuple[Any, int]:
     if function is None:  # before torch 2.2: by way of a view of the leaf
         function = tensor.expand_as(tensor).grad_fn.next_functions[0][0]
     return function, tensor.output_nr
+
+
+def is_gradient_sum(node: Any) -> bool:
+    """Whether an fx node of a joint graph adds up gradients that meet."""
+    return bool(node.meta.get("is_gradient_acc"))

@@ -157,7 +157,8 @@ class Session:
             gradient = getattr(named.tensor, "grad", None) if named.role == "parameter" else None
             if gradient is not None:
                 names.add(memory.place_of(gradient), memory.storage_of(gradient), f"{named.name}.grad", "gradient")
-            names.add(memory.place_of(named.tensor), memory.storage_of(named.tensor), named.name, named.role)
+            place, storage = memory.place_of(named.tensor), memory.storage_of(named.tensor)
+            names.add(place, storage, named.name, named.role, named.owner)
         for named in variables(self._torch.Tensor, self._caller) if self._caller is not None else ():
             if self._is_open:
                 names.add(memory.place_of(named.tensor), memory.storage_of(named.tensor), named.name, named.role)

@@ -39,6 +39,7 @@ class Backward:
         self._saved: dict[Any, int] = {}
         self._storages: dict[int, int] = {}
         self._names_of: dict[type[Any], list[str]] = {}
+        self._made_in: dict[int, int] = {}  # value -> the scope of the function that made it
         self._freed = 0
         self._packed = 0
         self._alive: list[Any] = []  # an id or an address only means something while its object lives
@@ -128,11 +129,14 @@ class Backward:
         nulls = [slot for slot, (following, _) in enumerate(edges) if following is None]
         if nulls:
             attrs["no_gradient"] = nulls
+        # What adds to a leaf's gradient stands where that gradient comes from.
+        comes_from = next((self._made_in[v] for values in given.values() for v in values if v in self._made_in), 0)
+        scope = self.scope(number) if number < _ACCUMULATES else comes_from
         index = self.builder.node(
             name_of(function),
             uses,
             args=args,
-            scope=self.scope(number) if number < _ACCUMULATES else 0,
+            scope=scope,
             stack=stack_id(self.pools, python_frames("".join(_traceback(function)))),
             attrs=attrs,
             phase="backward",
@@ -142,6 +146,7 @@ class Backward:
         self.edges.append(edges)
         made = [self.builder.output(index, self._edge_type(edge), role="gradient") for edge in edges]
         self.slots.append(made)
+        self._made_in.update(dict.fromkeys(made, scope))
         if variable is not None:
             self.leaves[index] = variable
             known = self.names.of(variable)

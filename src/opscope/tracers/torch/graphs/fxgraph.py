@@ -63,6 +63,7 @@ class _Building:
         self.tensors: dict[int, int] = {}  # id of what an attribute holds -> its first value
         self.nodes: dict[str, int] = {}
         self.sources: dict[str, Any] = {}
+        self.scopes: dict[Any, int] = {}
         self.folded: set[Any] = {node for node in graph.nodes if _folds(node)}
 
     def run(self) -> Built:
@@ -123,7 +124,10 @@ class _Building:
             attrs["module"] = words.attribute(repr(callee))
             uses += self.held(str(node.target), callee)
         place = way.places.scope(node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack"))
-        place = place or way.base
+        if not place and private.is_gradient_sum(node):
+            # Gradients that meet are added up by nobody's module: it stands where the later of them was made.
+            place = max((self.scopes.get(source, 0) for source in node.all_input_nodes[-1:]), default=0)
+        place = self.scopes[node] = place or way.base
         index = self.builder.node(
             op_of(node, callee),
             [value for _, value in uses],
