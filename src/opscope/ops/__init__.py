@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .cost import Argument, Cost, formula
+from .products import products
 from .table import canonical, cost_of
 
-__all__ = ["Argument", "Cost", "canonical", "cost_of", "formula"]
+__all__ = ["Argument", "Cost", "canonical", "cost_of", "formula", "products"]

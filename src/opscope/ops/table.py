@@ -3,21 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from opscope.ir.pools import Type
 
-from .cost import UNKNOWN, Argument, Cost, registered
+from . import formulas as _formulas  # fills the vocabulary
+from .aliases import Alias, aliases, spelled
+from .call import Call, NotKnown, Places, bytes_of
+from .cost import ESTIMATED, UNKNOWN, ZERO, Argument, Cost, Formula, registered
+from .kinds import KINDS, VIEW, Rule
+
+assert _formulas
+
+# The recorder's own word for parts of a tensor that were written before: not an argument.
+_NOT_READ = "written before"
+
+
+_PYTHON = ("int", "float", "str", "int[]", "float[]")
+
+
+class Entry(NamedTuple):
+    """What is known of an operator by its name."""
+
+    kind: str
+    rule: Rule
+    places: Places
+    in_place: bool
+    lists: bool
+    has_out: bool
+
+
+@lru_cache(maxsize=8192)
+def entry(framework: str, op: str) -> Entry | None:
+    found = spelled(framework, op)
+    table = aliases(framework)
+    for name in found.names:
+        alias = table.get(name)
+        # A kind's own name counts only without namespace: `mylib.add` may be anything.
+        if alias is None and name in KINDS and "." not in name:
+            alias = Alias(name, {})
+        if alias is not None:
+            rule = KINDS[alias.kind]
+            return Entry(alias.kind, rule, alias.places, found.in_place, found.lists, found.has_out)
+    return None
 
 
 def canonical(framework: str, op: str) -> str:
     """The one name of this kind of operator, such as `conv` or `add`; its own name where it has none."""
-    return op
+    found = entry(framework, op)
+    return found.kind if found is not None else op
 
 
 def cost_of(
     framework: str, op: str, inputs: Sequence[Argument], outputs: Sequence[Type], attrs: Mapping[str, Any]
 ) -> Cost:
     """What an operator costs. One that is not known, or whose shapes are not, is `unknown`: never a silent zero."""
-    function = registered.get((framework, op)) or registered.get(("", op))
-    return (function(inputs, outputs, attrs) if function else None) or Cost(how=UNKNOWN)
+    users = _registered(framework, op)
+    if users is not None:
+        cost = users(inputs, outputs, attrs)
+        if cost is not None:
+            return cost
+    found = entry(framework, op)
+    if found is None:
+        return Cost(how=UNKNOWN)
+    if outputs and all(t.dtype in _PYTHON for t in outputs):
+        return VIEW  # a size, or arithmetic with sizes
+    try:
+        call = Call(inputs, outputs, attrs, found.places, found.lists, found.in_place)
+        cost = _complex(found.rule(call), call)
+        return cost if cost.read is not None else _without_unread(cost, found, inputs)
+    except (NotKnown, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+        # A file may say anything of an operator: attributes of other types, fewer dimensions than it needs.
+        return Cost(how=UNKNOWN)
+
+
+def _registered(framework: str, op: str) -> Formula | None:
+    """A formula of the user's: for this operator, or for all of its overloads."""
+    if not registered:
+        return None
+    whole = ".".join(op.split(".")[:2])
+    keys = ((framework, op), ("", op), (framework, whole), ("", whole))
+    return next((registered[key] for key in keys if key in registered), None)
+
+
+def _complex(cost: Cost, call: Call) -> Cost:
+    """A product of complex numbers is four of real ones; how much the rest takes differs by operator."""
+    if cost.how in (ZERO, ESTIMATED) or not any(t.dtype.startswith("complex") for t in call.outputs):
+        return cost
+    return cost._replace(macs=4 * cost.macs, other=2 * cost.other, how=ESTIMATED)
+
+
+def _without_unread(cost: Cost, found: Entry, inputs: Sequence[Argument]) -> Cost:
+    """Tensors among the arguments that are not read: those that results go to."""
+    read = [
+        a
+        for a in inputs
+        if a.name != _NOT_READ and not (found.has_out and (a.name.startswith("out") or a.name in ("values", "indices")))
+    ]
+    if len(read) == len(inputs):
+        return cost
+    try:
+        return cost._replace(read=sum(bytes_of(a.type) for a in read))
+    except NotKnown:
+        return cost

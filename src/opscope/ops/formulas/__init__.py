@@ -1,0 +1,31 @@
+"""The formulas, by family. Importing this fills the vocabulary."""
+
+from __future__ import annotations
+
+from . import (
+    attention,
+    convolution,
+    estimates,
+    indexing,
+    matmul,
+    movement,
+    normalization,
+    optimizers,
+    pointwise,
+    pooling,
+    recurrent,
+)
+
+__all__ = [
+    "attention",
+    "convolution",
+    "estimates",
+    "indexing",
+    "matmul",
+    "movement",
+    "normalization",
+    "optimizers",
+    "pointwise",
+    "pooling",
+    "recurrent",
+]

@@ -1,0 +1,141 @@
+"""Attention, counted densely: masked and causal positions are computed like all others.
+
+Forward: Q·Kᵀ and P·V. Backward: dV, dP, dQ, dK, and Q·Kᵀ again, because the fused kernels do not keep it.
+Element-wise, for each score: scale 1, softmax 5, mask 1; in the backward 3 to make P again, 3 for its gradient.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from opscope.ops.call import Call, NotKnown, Shape
+from opscope.ops.cost import ESTIMATED, Cost
+from opscope.ops.kinds import kind
+
+
+class _Sizes(NamedTuple):
+    scores: int
+    key: int  # the width of queries and keys
+    value: int
+
+
+def _sizes(call: Call, heads_last: bool = False) -> _Sizes:
+    """From [batch…, heads, length, width]; groups of queries may share the heads of keys and values."""
+    q, k, v = call.shape("q"), call.shape("k"), call.shape("v")
+    if heads_last:  # [batch, length, heads, width]
+        q, k, v = _swap(q), _swap(k), _swap(v)
+    if min(len(q), len(k), len(v)) < 2:
+        raise NotKnown("lengths")
+    return _Sizes(prod(q[:-1]) * k[-2], q[-1], v[-1])
+
+
+def _swap(shape: Shape) -> Shape:
+    if len(shape) < 3:
+        raise NotKnown("heads")
+    return (*shape[:-3], shape[-2], shape[-3], shape[-1])
+
+
+def _forward(sizes: _Sizes, masked: bool) -> Cost:
+    return Cost(macs=sizes.scores * (sizes.key + sizes.value), other=sizes.scores * (7 if masked else 6))
+
+
+def _backward(sizes: _Sizes, rows: int) -> Cost:
+    # dV and dP are as wide as the values; dQ, dK and the scores as wide as the keys.
+    return Cost(macs=sizes.scores * (3 * sizes.key + 2 * sizes.value), other=6 * sizes.scores + 2 * rows)
+
+
+@kind("attention")
+def attention(call: Call) -> Cost:
+    return _forward(_sizes(call), call.given("mask") is not None or bool(call.attr("is_causal")))
+
+
+@kind("attention_backward")
+def attention_backward(call: Call) -> Cost:
+    return _backward(_sizes(call), call.size("grad"))
+
+
+@kind("attention_heads_last")
+def attention_heads_last(call: Call) -> Cost:
+    """The layout of the flash-attention kernels. Of packed sequences only the sum of the lengths is known."""
+    if len(call.shape("q")) < 4:
+        raise NotKnown("the lengths of packed sequences")
+    return _forward(_sizes(call, heads_last=True), bool(call.attr("is_causal")))
+
+
+@kind("attention_heads_last_backward")
+def attention_heads_last_backward(call: Call) -> Cost:
+    if len(call.shape("q")) < 4:
+        raise NotKnown("the lengths of packed sequences")
+    return _backward(_sizes(call, heads_last=True), call.size("grad"))
+
+
+@kind("flex_attention")
+def flex_attention(call: Call) -> Cost:
+    """Blocks that its mask leaves out are not computed, and how many is not known: the dense count is the most."""
+    return _forward(_sizes(call), True)._replace(how=ESTIMATED)
+
+
+@kind("flex_attention_backward")
+def flex_attention_backward(call: Call) -> Cost:
+    return _backward(_sizes(call), call.size("q"))._replace(how=ESTIMATED)
+
+
+class _Layer(NamedTuple):
+    """The sizes of one attention layer."""
+
+    queries: int  # over the whole batch
+    keys: int  # over the whole batch
+    length: int  # keys of one sample
+    width: int
+    heads: int
+
+
+def _layer(call: Call, heads: int, time_first: bool = False) -> _Layer:
+    q = call.shape("q")
+    k = call.shape("k") if call.given("k") is not None else q
+    if len(q) not in (2, 3):
+        raise NotKnown("lengths")
+    length = k[0] if len(k) == 2 or time_first else k[1]
+    return _Layer(prod(q[:-1]), prod(k[:-1]), length, q[-1], heads)
+
+
+def _projected(layer: _Layer) -> Cost:
+    """Project to queries, keys and values, attend, project back; with biases."""
+    square = layer.width * layer.width
+    macs = 2 * layer.queries * square + 2 * layer.keys * square + 2 * layer.queries * layer.length * layer.width
+    bias = (2 * layer.queries + 2 * layer.keys) * layer.width
+    return Cost(macs=macs, other=bias + 6 * layer.queries * layer.length * layer.heads)
+
+
+@kind("multi_head_attention")
+def multi_head_attention(call: Call) -> Cost:
+    return _whole(call, time_first=False)
+
+
+@kind("time_first_attention")
+def time_first_attention(call: Call) -> Cost:
+    return _whole(call, time_first=True)
+
+
+def _whole(call: Call, time_first: bool) -> Cost:
+    heads = call.attr("num_heads")
+    if call.given("in_weight") is None:
+        raise NotKnown("keys or values of another width")
+    cost = _projected(_layer(call, heads if isinstance(heads, int) else 1, time_first))
+    # A module that fx left whole says neither the heads nor which dimension is the batch.
+    return cost if isinstance(heads, int) else cost._replace(how=ESTIMATED)
+
+
+@kind("encoder_layer")
+def encoder_layer(call: Call) -> Cost:
+    """A whole transformer layer as one operator: attention, two linear layers, two norms, two sums."""
+    heads = call.attr("num_heads")
+    layer = _layer(call, heads if isinstance(heads, int) else 1)
+    cost = _projected(layer)
+    hidden = call.shape("ffn1")[0]
+    rows, width = layer.queries, layer.width
+    activation = 5 if call.attr("use_gelu", False) else 1
+    macs = cost.macs + rows * (call.size("ffn1") + call.size("ffn2"))
+    other = cost.other + rows * (hidden * (1 + activation) + width + 2 * 8 * width + 2 * width)
+    return Cost(macs=macs, other=other, how=cost.how if isinstance(heads, int) else ESTIMATED)

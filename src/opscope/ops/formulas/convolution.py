@@ -1,0 +1,75 @@
+"""Convolutions. A weight is [out, in / groups, kernel…], of a transposed one [in, out / groups, kernel…].
+
+Every element on the side that the kernel is applied from takes weight / first size products: for each result of an
+ordinary convolution, for each input of a transposed one. So stride, padding, dilation and groups need not be known.
+Products with padding count, as in every library that pads.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from opscope.ops.call import Call, NotKnown, Type, shape_of, size_of
+from opscope.ops.cost import Cost
+from opscope.ops.kinds import kind
+
+
+def _macs(applied: Type, weight: Type) -> int:
+    sizes = shape_of(weight)
+    if len(sizes) < 2:
+        raise NotKnown("the weight")
+    return size_of(applied) * prod(sizes[1:])
+
+
+def _bias(call: Call) -> int:
+    return call.made() if call.given("bias") is not None else 0
+
+
+@kind("conv")
+def conv(call: Call) -> Cost:
+    if call.attr("transposed", False):
+        return conv_transpose(call)
+    return Cost(macs=_macs(call.out(), call.tensor("weight")), other=_bias(call))
+
+
+@kind("conv_transpose")
+def conv_transpose(call: Call) -> Cost:
+    return Cost(macs=_macs(call.tensor("x"), call.tensor("weight")), other=_bias(call))
+
+
+@kind("conv_backward")
+def conv_backward(call: Call) -> Cost:
+    """The gradients of input and weight each have as many products as the forward pass."""
+    grad, weight = call.tensor("grad"), call.tensor("weight")
+    one = _macs(call.tensor("x") if call.attr("transposed", False) else grad, weight)
+    asked = call.mask(3)
+    return Cost(macs=one * (asked[0] + asked[1]), other=size_of(grad) if asked[2] else 0)
+
+
+@kind("conv_relu")
+def conv_relu(call: Call) -> Cost:
+    cost = conv(call)
+    return cost._replace(other=cost.other + call.made())
+
+
+@kind("conv_add_relu")
+def conv_add_relu(call: Call) -> Cost:
+    cost = conv(call)
+    return cost._replace(other=cost.other + 2 * call.made())
+
+
+@kind("conv_tbc")
+def conv_tbc(call: Call) -> Cost:
+    """Time first; the weight is [kernel, in, out]."""
+    kernel, inside, _ = call.shape("weight")
+    return Cost(macs=call.made() * kernel * inside, other=_bias(call))
+
+
+@kind("conv_input_gradient")
+def conv_input_gradient(call: Call) -> Cost:
+    return Cost(macs=_macs(call.tensor("grad"), call.tensor("weight")))
+
+
+@kind("conv_weight_gradient")
+def conv_weight_gradient(call: Call) -> Cost:
+    return Cost(macs=_macs(call.tensor("grad"), call.out()))

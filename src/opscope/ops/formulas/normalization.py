@@ -1,0 +1,83 @@
+"""Normalizations, for each element: statistics 4 (mean; subtract, square, sum), normalize 2, scale 1, shift 1.
+
+Backward: 10 for the input's gradient (normalize again 2, times weight 1, two sums 3, put together 4), 2 for the
+scale's, 1 for the shift's.
+"""
+
+from __future__ import annotations
+
+from opscope.ops.call import Call, size_of
+from opscope.ops.cost import ESTIMATED, EXACT, Cost
+from opscope.ops.kinds import kind
+
+_STATISTICS, _NORMALIZE = 4, 2
+
+
+def _affine(call: Call) -> int:
+    return (call.given("weight") is not None) + (call.given("bias") is not None)
+
+
+@kind("layer_norm", "group_norm")
+def layer_norm(call: Call) -> Cost:
+    return Cost(other=call.size("x") * (_STATISTICS + _NORMALIZE + _affine(call)))
+
+
+@kind("batch_norm")
+def batch_norm(call: Call) -> Cost:
+    """Statistics are taken in training; otherwise the running ones are used."""
+    training = call.attr("training", call.attr("use_input_stats"))
+    if call.given("running_mean") is None:
+        training = True
+    each = (_STATISTICS if training else 0) + _NORMALIZE + _affine(call)
+    # A module that fx left whole does not say in which mode it is.
+    return Cost(other=call.size("x") * each, how=EXACT if training is not None else ESTIMATED)
+
+
+@kind("batch_norm_training")
+def batch_norm_training(call: Call) -> Cost:
+    return Cost(other=call.size("x") * (_STATISTICS + _NORMALIZE + _affine(call)))
+
+
+@kind("batch_norm_statistics")
+def batch_norm_statistics(call: Call) -> Cost:
+    return Cost(other=call.size("x") * _STATISTICS)
+
+
+@kind("batch_norm_apply")
+def batch_norm_apply(call: Call) -> Cost:
+    return Cost(other=call.size("x") * (_NORMALIZE + _affine(call)))
+
+
+@kind("rms_norm")
+def rms_norm(call: Call) -> Cost:
+    """Square, sum, scale: no mean is taken away."""
+    return Cost(other=call.size("x") * (3 + (call.given("weight") is not None)))
+
+
+@kind("rms_norm_backward")
+def rms_norm_backward(call: Call) -> Cost:
+    asked = call.mask(2)
+    return Cost(other=call.size("x") * (7 * asked[0] + 2 * asked[1]))
+
+
+@kind("norm_backward")
+def norm_backward(call: Call) -> Cost:
+    asked = call.mask(3)
+    return Cost(other=call.size("x") * (10 * asked[0] + 2 * asked[1] + asked[2]))
+
+
+@kind("weight_norm")
+def weight_norm(call: Call) -> Cost:
+    """The norm of each row, and the division by it."""
+    return Cost(other=4 * size_of(call.first()))
+
+
+@kind("weight_norm_backward")
+def weight_norm_backward(call: Call) -> Cost:
+    return Cost(other=6 * size_of(call.first()))
+
+
+@kind("local_response_norm")
+def local_response_norm(call: Call) -> Cost:
+    """Square, sum over the neighbours, power, divide."""
+    return Cost(other=call.made() * (call.attr("size", 5) + 4))

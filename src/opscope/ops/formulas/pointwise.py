@@ -1,0 +1,162 @@
+"""Element-wise operators, reductions and losses: so many operations for each element, by the tables below.
+
+One operation is one addition, multiplication, division, comparison, logical operation, or one call of a function such
+as exp, tanh or sqrt. An operator that stands for a formula counts what the formula has: silu(x) = x·sigmoid(x) is 2.
+Integers and booleans count like floats.
+"""
+
+from __future__ import annotations
+
+from opscope.ops.call import Call, size_of
+from opscope.ops.cost import ESTIMATED, EXACT, Cost
+from opscope.ops.kinds import KINDS, VIEW, Rule, kind, table
+
+# For each element of the result.
+ELEMENTWISE = table("""
+1: abs neg sign sgn signbit ceil floor round trunc frac positive reciprocal square sqrt rsqrt
+1: exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
+1: erf erfc erfinv lgamma digamma polygamma sinc i0 i0e i1 i1e ndtri angle deg2rad rad2deg
+1: sigmoid relu threshold hardshrink softshrink prelu isnan isinf isfinite isposinf isneginf isreal
+1: logical_not bitwise_not add sub mul div floor_divide remainder fmod pow maximum minimum fmax fmin atan2 copysign
+1: nextafter gcd lcm heaviside hypot eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or
+1: bitwise_xor bitwise_left_shift bitwise_right_shift clamp_min clamp_max quantize dequantize nan_to_num
+1: threshold_backward dropout_backward complex polar
+2: fma add_relu clamp relu6 hardtanh leaky_relu silu logit xlogy xlog1py addcmul addcdiv ldexp float_power rrelu
+2: log_sigmoid softplus hardsigmoid hardtanh_backward leaky_relu_backward prelu_backward hardsigmoid_backward
+2: hardshrink_backward softshrink_backward dropout isclose quantize_per_channel
+3: elu selu celu lerp tanhshrink logaddexp softsign glu sigmoid_backward tanh_backward elu_backward fake_quantize
+3: log_sigmoid_backward softplus_backward logit_backward entr
+4: hardswish hardswish_backward mish ndtr log_ndtr fake_quantize_backward
+5: gelu glu_backward cross
+6: silu_backward
+7: mish_backward
+8: gelu_tanh
+11: gelu_backward
+14: gelu_tanh_backward
+""")
+
+# For each element of the first argument.
+REDUCTIONS = table("""
+1: sum prod amax amin max_dim min_dim argmax argmin any all nansum count_nonzero trace cumsum cumprod cummax cummin
+1: segment_reduce adds_padding
+2: vector_norm aminmax nanmean
+3: logcumsumexp
+4: var std logsumexp var_mean std_mean
+5: softmax log_softmax softmin
+6: masked_softmax
+4: softmax_backward log_softmax_backward
+3: cumprod_backward
+""")
+
+# For each element of the first argument: the loss of one element, and one more to add it up unless it is not reduced.
+LOSSES = table("""
+2: mse_loss l1_loss
+3: hinge_embedding_loss soft_margin_loss kl_div poisson_nll_loss
+4: smooth_l1_loss huber_loss gaussian_nll_loss
+5: binary_cross_entropy
+7: binary_cross_entropy_with_logits
+3: mse_loss_backward l1_loss_backward
+4: smooth_l1_loss_backward huber_loss_backward soft_margin_loss_backward
+5: binary_cross_entropy_backward
+""")
+
+
+def _elementwise(each: int) -> Rule:
+    return lambda call: Cost(other=each * call.made())
+
+
+def _reduction(each: int) -> Rule:
+    return lambda call: Cost(other=each * call.taken())
+
+
+def _loss(each: int, is_backward: bool) -> Rule:
+    def rule(call: Call) -> Cost:
+        if is_backward:
+            return Cost(other=each * call.made())
+        whole = call.attr("reduction", 1) in (0, "none")
+        return Cost(other=(each if whole else each + 1) * call.taken())
+
+    return rule
+
+
+for _name, _each in ELEMENTWISE.items():
+    kind(_name)(_elementwise(_each))
+for _name, _each in REDUCTIONS.items():
+    kind(_name)(_reduction(_each))
+for _name, _each in LOSSES.items():
+    kind(_name)(_loss(_each, _name.endswith("_backward")))
+
+
+def _scaled(rule: Rule) -> Rule:
+    """`add(x, y, alpha=2)` multiplies before it adds."""
+
+    def scaled(call: Call) -> Cost:
+        cost = rule(call)
+        return cost if call.attr("alpha", 1) in (1, 1.0) else cost._replace(other=cost.other + call.made())
+
+    return scaled
+
+
+def _valued(rule: Rule) -> Rule:
+    """`addcmul(x, a, b, value=0.1)`."""
+
+    def valued(call: Call) -> Cost:
+        cost = rule(call)
+        return cost if call.attr("value", 1) in (1, 1.0) else cost._replace(other=cost.other + call.made())
+
+    return valued
+
+
+KINDS["add"], KINDS["sub"] = _scaled(KINDS["add"]), _scaled(KINDS["sub"])
+KINDS["addcmul"], KINDS["addcdiv"] = _valued(KINDS["addcmul"]), _valued(KINDS["addcdiv"])
+
+
+def _is_tanh(call: Call) -> bool:
+    return call.attr("approximate") == "tanh"
+
+
+_gelu, _gelu_backward = KINDS["gelu"], KINDS["gelu_backward"]
+KINDS["gelu"] = lambda call: (KINDS["gelu_tanh"] if _is_tanh(call) else _gelu)(call)
+KINDS["gelu_backward"] = lambda call: (KINDS["gelu_tanh_backward"] if _is_tanh(call) else _gelu_backward)(call)
+
+
+@kind("training_dropout")
+def training_dropout(call: Call) -> Cost:
+    """Compare a random number, scale what is kept; in evaluation the tensor itself."""
+    training = call.attr("train")
+    if training is False:
+        return VIEW
+    # A module that fx left whole does not say in which mode it is.
+    return Cost(other=2 * call.made(), how=ESTIMATED if training is None and "module" in call.attrs else EXACT)
+
+
+@kind("mean")
+def mean(call: Call) -> Cost:
+    """The sum, and one division for each result."""
+    return Cost(other=call.taken() + call.made())
+
+
+@kind("max", "min")
+def extreme(call: Call) -> Cost:
+    """Of two tensors, element by element; of one, over it."""
+    two = call.given("other") is not None or bool(call.listed("other"))
+    two = two or (not call.lists and sum(a.type is not None for a in call.inputs) > 1)
+    return Cost(other=call.made() if two else call.taken())
+
+
+@kind("cross_entropy")
+def cross_entropy(call: Call) -> Cost:
+    """log_softmax, then the log-probability of each target."""
+    return Cost(other=5 * call.taken() + 2 * size_of(call.tensor("target")))
+
+
+@kind("cosine_similarity")
+def cosine_similarity(call: Call) -> Cost:
+    """Three sums of products, and the division."""
+    return Cost(other=6 * call.size("x1") + 4 * call.made())
+
+
+@kind("distance")
+def distance(call: Call) -> Cost:
+    """Subtract, square (or another power), add up."""
+    return Cost(other=3 * call.taken())

@@ -1,0 +1,614 @@
+"""Formulas against loops that really multiply: small shapes, every product counted where it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product as combinations
+from math import ceil, floor, prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opscope.ir.pools import Type
+from opscope.ops import Argument, Cost, canonical, cost_of
+from opscope.ops.aliases import FRAMEWORKS, aliases, read
+from opscope.ops.cost import formula, registered
+from opscope.ops.kinds import KINDS
+
+Shape = tuple[int, ...]
+few = st.integers(1, 3)
+
+
+class Meter:
+    """Multiplies and adds, and counts it."""
+
+    def __init__(self) -> None:
+        self.macs = 0
+
+    def mac(self, total: float, a: float, b: float) -> float:
+        self.macs += 1
+        return total + a * b
+
+    def matmul(self, a: Any, b: Any) -> Any:
+        out = np.zeros((a.shape[0], b.shape[1]))
+        for i, j, k in np.ndindex(a.shape[0], b.shape[1], a.shape[1]):
+            out[i, j] = self.mac(out[i, j], a[i, k], b[k, j])
+        return out
+
+
+def t(*shape: int, dtype: str = "float32") -> Type:
+    return Type(dtype, shape)
+
+
+def cost(
+    op: str, outputs: Sequence[Type] | Type, attrs: dict[str, Any] | None = None, /, **inputs: Type | None
+) -> Cost:
+    made = [outputs] if isinstance(outputs, Type) else outputs
+    named = [Argument(name.replace("__", "[").replace("_at_", "]"), type_) for name, type_ in inputs.items()]
+    return cost_of("torch", op, named, made, attrs or {})
+
+
+def numbers(*shape: int) -> Any:
+    return np.random.default_rng(prod(shape)).integers(-4, 5, shape).astype(float)
+
+
+# -- convolutions --------------------------------------------------------------------------------------
+
+
+@st.composite
+def convolutions(draw: Any) -> dict[str, Any]:
+    dims = draw(st.integers(1, 2))
+    groups = draw(few)
+    kernel, dilation = draw(st.tuples(*[few] * dims)), draw(st.tuples(*[few] * dims))
+    padding = draw(st.tuples(*[st.integers(0, 2)] * dims))
+    least = [max(1, d * (k - 1) + 1 - 2 * p) for k, d, p in zip(kernel, dilation, padding, strict=True)]
+    return {
+        "x": (draw(few), groups * draw(few), *[n + draw(st.integers(0, 3)) for n in least]),
+        "out": groups * draw(few),
+        "kernel": kernel,
+        "stride": draw(st.tuples(*[few] * dims)),
+        "padding": padding,
+        "dilation": dilation,
+        "groups": groups,
+    }
+
+
+def places(at: Shape, stride: Shape, dilation: Shape, inside: Shape) -> Shape:
+    return tuple(a * s + d * k for a, s, d, k in zip(at, stride, dilation, inside, strict=True))
+
+
+def naive_conv(c: dict[str, Any], meter: Meter) -> tuple[Shape, Shape, Any]:
+    """A convolution over a padded image, one product at a time."""
+    x, groups, kernel = numbers(*c["x"]), c["groups"], c["kernel"]
+    padded = np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in c["padding"]]])
+    weight = numbers(c["out"], c["x"][1] // groups, *kernel)
+    sizes = tuple(
+        (n - d * (k - 1) - 1) // s + 1
+        for n, d, k, s in zip(padded.shape[2:], c["dilation"], kernel, c["stride"], strict=True)
+    )
+    out = np.zeros((c["x"][0], c["out"], *sizes))
+    per_group = c["out"] // groups
+    for index in np.ndindex(*out.shape):
+        n, o, *at = index
+        for i, *inside in np.ndindex(*weight.shape[1:]):
+            where = places(tuple(at), c["stride"], c["dilation"], tuple(inside))
+            seen = padded[(n, o // per_group * weight.shape[1] + i, *where)]
+            out[index] = meter.mac(out[index], seen, weight[(o, i, *inside)])
+    return out.shape, weight.shape, out
+
+
+@given(convolutions(), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_conv(c: dict[str, Any], has_bias: bool):
+    meter = Meter()
+    out, weight, _ = naive_conv(c, meter)
+    attrs = {k: list(c[k]) for k in ("stride", "padding", "dilation")} | {"groups": c["groups"], "transposed": False}
+    bias = t(c["out"]) if has_bias else None
+    found = cost("aten.convolution", t(*out), attrs, input=t(*c["x"]), weight=t(*weight), bias=bias)
+    assert found == Cost(macs=meter.macs, other=prod(out) if has_bias else 0)
+    # The same as a composite operator, as a module of fx, and by position.
+    for op in ("aten.conv2d", "nn.Conv2d", "torch.conv2d"):
+        assert cost(op, t(*out), {}, input=t(*c["x"]), weight=t(*weight), bias=bias) == found
+    by_position = [Argument("0", t(*c["x"])), Argument("1", t(*weight)), Argument("2", bias)]
+    assert cost_of("torch", "aten.conv2d", by_position, [t(*out)], {"3": [1, 1]}) == found
+
+
+@given(convolutions(), st.tuples(st.booleans(), st.booleans(), st.booleans()))
+@settings(max_examples=40, deadline=None)
+def test_conv_backward(c: dict[str, Any], mask: tuple[bool, bool, bool]):
+    """The gradients by the chain rule: each product of the forward pass has one in each of the two gradients."""
+    forward = Meter()
+    out, weight, _ = naive_conv(c, forward)
+    meter, groups = Meter(), c["groups"]
+    grad = numbers(*out)
+    padded = tuple(n + 2 * p for n, p in zip(c["x"][2:], c["padding"], strict=True))
+    dx, dw, x, w = np.zeros((*c["x"][:2], *padded)), np.zeros(weight), np.ones((*c["x"][:2], *padded)), np.ones(weight)
+    for n, o, *at in np.ndindex(*out):
+        for i, *inside in np.ndindex(*weight[1:]):
+            where = places(tuple(at), c["stride"], c["dilation"], tuple(inside))
+            source = (n, o // (out[1] // groups) * weight[1] + i, *where)
+            place = (o, i, *inside)
+            if mask[0]:
+                dx[source] = meter.mac(dx[source], grad[(n, o, *at)], w[place])
+            if mask[1]:
+                dw[place] = meter.mac(dw[place], grad[(n, o, *at)], x[source])
+    attrs = {"transposed": False, "groups": groups, "output_mask": list(mask)}
+    found = cost("aten.convolution_backward", [], attrs, grad_output=t(*out), input=t(*c["x"]), weight=t(*weight))
+    assert found == Cost(macs=meter.macs, other=prod(out) if mask[2] else 0)
+
+
+@given(convolutions())
+@settings(max_examples=30, deadline=None)
+def test_conv_transpose(c: dict[str, Any]):
+    """Every input is spread over the outputs that its kernel reaches."""
+    groups, kernel, meter = c["groups"], c["kernel"], Meter()
+    x = numbers(*c["x"])
+    weight = numbers(c["x"][1], c["out"] // groups, *kernel)
+    sizes = tuple(
+        (n - 1) * s + d * (k - 1) + 1
+        for n, s, d, k in zip(x.shape[2:], c["stride"], c["dilation"], kernel, strict=True)
+    )
+    out = np.zeros((c["x"][0], c["out"], *sizes))
+    for n, i, *at in np.ndindex(*x.shape):
+        for o, *inside in np.ndindex(*weight.shape[1:]):
+            where = places(tuple(at), c["stride"], c["dilation"], tuple(inside))
+            target = (n, i // (c["x"][1] // groups) * weight.shape[1] + o, *where)
+            out[target] = meter.mac(out[target], x[(n, i, *at)], weight[(i, o, *inside)])
+    types = {"input": t(*c["x"]), "weight": t(*weight.shape), "bias": None}
+    assert cost("aten.convolution", t(*out.shape), {"transposed": True}, **types) == Cost(macs=meter.macs)
+    for op in ("aten.conv_transpose2d.input", "nn.ConvTranspose2d"):
+        assert cost(op, t(*out.shape), {}, **types) == Cost(macs=meter.macs)
+    backward = {"transposed": True, "output_mask": [True, True, False]}
+    found = cost(
+        "aten.convolution_backward",
+        [],
+        backward,
+        grad_output=t(*out.shape),
+        input=types["input"],
+        weight=types["weight"],
+    )
+    assert found.macs == 2 * meter.macs
+
+
+# -- matrix products -------------------------------------------------------------------------------------
+
+
+@st.composite
+def factors(draw: Any) -> tuple[Shape, Shape]:
+    """Two shapes that `@` takes: vectors, matrices, batches that are broadcast."""
+    inner = draw(few)
+    batch = draw(st.lists(few, max_size=2))
+    left = [draw(st.sampled_from([n, 1])) for n in batch[draw(st.integers(0, len(batch))) :]]
+    a = draw(st.sampled_from([(inner,), (*left, draw(few), inner)]))
+    b = draw(st.sampled_from([(inner,), (*batch, inner, draw(few))]))
+    return a, b
+
+
+@given(factors())
+@settings(max_examples=80, deadline=None)
+def test_matmul(shapes: tuple[Shape, Shape]):
+    a, b = numbers(*shapes[0]), numbers(*shapes[1])
+    out = np.matmul(a, b)
+    meter = Meter()
+    full_a = np.broadcast_to(
+        a if a.ndim > 1 else a[None],
+        (*out.shape[: max(b.ndim - 2, a.ndim - 2, 0)], *a.shape[-2:]) if a.ndim > 1 else (1, *a.shape),
+    )
+    rows = full_a.reshape(-1, full_a.shape[-2], full_a.shape[-1])
+    full_b = b if b.ndim > 1 else b[:, None]
+    wide = np.broadcast_to(full_b, (*out.shape[: max(b.ndim - 2, a.ndim - 2, 0)], *full_b.shape[-2:]))
+    wide = wide.reshape(-1, *full_b.shape[-2:])
+    count = max(len(rows), len(wide))
+    results = [meter.matmul(rows[i % len(rows)], wide[i % len(wide)]) for i in range(count)]
+    assert np.allclose(np.stack(results).ravel(), out.ravel())
+    assert cost("aten.matmul", t(*out.shape), self=t(*a.shape), other=t(*b.shape)) == Cost(macs=meter.macs)
+    assert cost("operator.matmul", [], **{"0": t(*a.shape), "1": t(*b.shape)}).macs == meter.macs
+
+
+@given(few, few, few, few)
+def test_products_with_names_of_their_own(n: int, m: int, k: int, b: int):
+    macs = Meter()
+    macs.matmul(numbers(n, k), numbers(k, m))
+    one = macs.macs
+    a2, b2, a3, b3 = t(n, k), t(k, m), t(b, n, k), t(b, k, m)
+    assert cost("aten.mm", t(n, m), self=a2, mat2=b2) == Cost(macs=one)
+    assert cost("aten.addmm", t(n, m), self=t(m), mat1=a2, mat2=b2) == Cost(macs=one, other=n * m)
+    assert cost("aten.addmm", t(n, m), {"beta": 0}, self=t(m), mat1=a2, mat2=b2) == Cost(macs=one)
+    assert cost("aten.addmm", t(n, m), {"alpha": 0.5}, self=t(m), mat1=a2, mat2=b2).other == 2 * n * m
+    assert cost("aten.bmm", t(b, n, m), self=a3, mat2=b3) == Cost(macs=b * one)
+    assert cost("aten.baddbmm", t(b, n, m), self=t(b, n, m), batch1=a3, batch2=b3).macs == b * one
+    assert cost("aten.addbmm", t(n, m), self=t(n, m), batch1=a3, batch2=b3).macs == b * one
+    assert cost("aten.mv", t(n), self=a2, vec=t(k)) == Cost(macs=n * k)
+    assert cost("aten.addmv", t(n), self=t(n), mat=a2, vec=t(k)) == Cost(macs=n * k, other=n)
+    assert cost("aten.dot", t(), self=t(k), tensor=t(k)) == Cost(macs=k)
+    assert cost("aten.outer", t(n, m), self=t(n), vec2=t(m)) == Cost(macs=n * m)
+    assert cost("aten.linear", t(b, n, m), input=a3, weight=t(m, k), bias=t(m)) == Cost(b * one, b * n * m)
+    assert cost("nn.Linear", t(b, n, m), input=a3, weight=t(m, k)) == Cost(macs=b * one)
+    assert cost("quantized.linear_dynamic", t(b, n, m), X=a3).macs == b * one
+    assert cost("aten._grouped_mm", t(n, m), self=a2, mat2=b3, offs=t(b, dtype="int32")).macs == one
+    assert cost("aten._grouped_mm", t(b, k, m), self=t(k, n), mat2=t(n, m), offs=t(b)).macs == one
+    assert cost("aten.tensordot", t(b, n, m), self=a3, other=b2).macs == b * one
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_einsum(data: Any):
+    sizes = dict(zip("abcd", data.draw(st.tuples(few, few, few, few)), strict=True))
+    letters = st.lists(st.sampled_from("abcd"), min_size=1, max_size=3, unique=True).map("".join)
+    first, second = data.draw(letters), data.draw(letters)
+    both = sorted(set(first + second))
+    result = "".join(data.draw(st.lists(st.sampled_from(both), unique=True, max_size=3)))
+    meter = Meter()
+    for _ in combinations(*[range(sizes[i]) for i in both]):
+        meter.mac(0, 1, 1)
+    a, b = (t(*[sizes[i] for i in term]) for term in (first, second))
+    attrs = {"equation": f"{first},{second}->{result}"}
+    out = t(*[sizes[i] for i in result])
+    found = cost_of("torch", "aten.einsum", [Argument("tensors[0]", a), Argument("tensors[1]", b)], [out], attrs)
+    assert found == Cost(macs=meter.macs)
+
+
+def test_bilinear_is_two_products():
+    """x1 with the weights, and the result with x2."""
+    n, i, j, o = 2, 3, 4, 5
+    meter = Meter()
+    x1, x2, weight = numbers(n, i), numbers(n, j), numbers(o, i, j)
+    out = np.zeros((n, o))
+    for row in range(n):
+        for k in range(o):
+            half = meter.matmul(x1[row : row + 1], weight[k])
+            out[row, k] = meter.matmul(half, x2[row][:, None])[0, 0]
+    assert np.allclose(out, np.einsum("ni,oij,nj->no", x1, weight, x2))
+    types = {"input1": t(n, i), "input2": t(n, j), "weight": t(o, i, j), "bias": t(o)}
+    assert cost("aten.bilinear", t(n, o), **types) == Cost(macs=meter.macs, other=n * o)
+
+
+# -- attention ---------------------------------------------------------------------------------------------
+
+
+@given(few, few, few, few, few, few)
+@settings(max_examples=40, deadline=None)
+def test_attention(batch: int, heads: int, queries: int, keys: int, width: int, depth: int):
+    forward, backward = Meter(), Meter()
+    for _ in range(batch * heads):
+        q, k, v = numbers(queries, width), numbers(keys, width), numbers(keys, depth)
+        grad = numbers(queries, depth)
+        p = np.exp(forward.matmul(q, k.T))
+        forward.matmul(p, v)
+        backward.matmul(q, k.T)  # made anew: the fused kernels do not keep it
+        backward.matmul(p.T, grad)
+        ds = backward.matmul(grad, v.T)
+        backward.matmul(ds, k)
+        backward.matmul(ds.T, q)
+    q, k, v = t(batch, heads, queries, width), t(batch, heads, keys, width), t(batch, heads, keys, depth)
+    out = t(batch, heads, queries, depth)
+    scores = batch * heads * queries * keys
+    for op in ("scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu"):
+        found = cost(f"aten.{op}", out, query=q, key=k, value=v)
+        assert found == Cost(macs=forward.macs, other=6 * scores)
+        assert cost(f"aten.{op}", out, {"is_causal": True}, query=q, key=k, value=v).macs == forward.macs
+    for kind in ("flash_attention_for_cpu", "flash_attention", "efficient_attention", "cudnn_attention"):
+        op = f"aten._scaled_dot_product_{kind}_backward"
+        assert cost(op, [q, k, v], grad_out=out, query=q, key=k, value=v).macs == backward.macs
+    # Groups of queries share keys: each query still meets each key.
+    shared = t(batch, 1, keys, width), t(batch, 1, keys, depth)
+    found = cost("aten.scaled_dot_product_attention", out, query=q, key=shared[0], value=shared[1])
+    assert found.macs == forward.macs
+
+
+@given(few, few, few, st.integers(1, 2))
+@settings(max_examples=20, deadline=None)
+def test_multi_head_attention(batch: int, length: int, each: int, heads: int):
+    width, meter = heads * each, Meter()
+    for _ in range(batch):
+        x, w = numbers(length, width), numbers(width, width)
+        q, k, v = meter.matmul(x, w), meter.matmul(x, w), meter.matmul(x, w)
+        for head in range(heads):
+            part = slice(head * each, (head + 1) * each)
+            meter.matmul(meter.matmul(q[:, part], k[:, part].T), v[:, part])
+        meter.matmul(x, w)
+    x = t(batch, length, width)
+    found = cost(
+        "aten._native_multi_head_attention", x, {"num_head": heads, "embed_dim": width},
+        query=x, key=x, value=x, qkv_weight=t(3 * width, width), proj_weight=t(width, width),
+    )  # fmt: skip
+    assert found.macs == meter.macs
+    assert found.how == "exact"
+    hidden = 2 * width
+    whole = cost(
+        "aten._transformer_encoder_layer_fwd", x, {"num_heads": heads},
+        src=x, qkv_weight=t(3 * width, width), ffn_weight_1=t(hidden, width), ffn_weight_2=t(width, hidden),
+    )  # fmt: skip
+    assert whole.macs == meter.macs + 2 * batch * length * width * hidden
+
+
+# -- recurrent -----------------------------------------------------------------------------------------------
+
+
+@given(few, few, few, few, st.sampled_from([("lstm", 4, 2), ("gru", 3, 3), ("rnn_tanh", 1, 1)]), st.integers(1, 2))
+@settings(max_examples=40, deadline=None)
+def test_recurrent(time: int, batch: int, width: int, hidden: int, cell: tuple[str, int, int], layers: int):
+    name, gates, mode = cell
+    meter, params, inside = Meter(), list[Type](), width
+    for _ in range(layers):
+        for _ in range(time):
+            meter.matmul(numbers(batch, inside), numbers(inside, gates * hidden))
+            meter.matmul(numbers(batch, hidden), numbers(hidden, gates * hidden))
+        params += [t(gates * hidden, inside), t(gates * hidden, hidden), t(gates * hidden), t(gates * hidden)]
+        inside = hidden
+    inputs = [Argument("input", t(time, batch, width)), Argument("hx", t(layers, batch, hidden))]
+    inputs += [Argument(f"params[{i}]", p) for i, p in enumerate(params)]
+    out = [t(time, batch, hidden), t(layers, batch, hidden)]
+    assert cost_of("torch", f"aten.{name}.input", inputs, out, {}).macs == meter.macs
+    weights = [Argument(f"weight_{i}", p) for i, p in enumerate(params)]
+    if name == "lstm":
+        assert cost_of("torch", "nn.LSTM", [inputs[0], *weights], [Type("", None)], {}).macs == meter.macs
+    if layers == 1:
+        one = {f"weight{i}": p for i, p in enumerate(params)} | {"input": t(time, batch, width)}
+        forward = cost("aten.mkldnn_rnn_layer", out, {"mode": mode}, **one)
+        assert forward.macs == meter.macs
+        backward = cost("aten.mkldnn_rnn_layer_backward", out, {"mode": mode}, **one)
+        assert backward.macs == 2 * meter.macs
+        step = {"input": t(batch, width), "w_ih": params[0], "w_hh": params[1]}
+        short = "rnn_tanh_cell" if name == "rnn_tanh" else f"{name}_cell"
+        assert cost(f"aten.{short}", t(batch, hidden), **step).macs * time == meter.macs
+
+
+# -- pooling -------------------------------------------------------------------------------------------------
+
+
+@given(few, few, st.integers(2, 6), st.integers(1, 2), st.integers(1, 3), st.integers(0, 1))
+@settings(max_examples=40, deadline=None)
+def test_pool(batch: int, channels: int, size: int, kernel: int, stride: int, padding: int):
+    padded = size + 2 * padding
+    results = (padded - kernel) // stride + 1
+    looked = 0
+    for _ in np.ndindex(batch, channels, results, results, kernel, kernel):
+        looked += 1
+    out = t(batch, channels, results, results)
+    attrs = {"kernel_size": [kernel, kernel], "stride": [stride, stride], "padding": [padding, padding]}
+    x = t(batch, channels, size, size)
+    assert cost("aten.max_pool2d_with_indices", [out, out], attrs, self=x).other == looked
+    assert cost("aten.avg_pool2d", out, attrs, self=x).other == looked
+    assert cost("aten.avg_pool2d_backward", x, attrs, grad_output=out, self=x).other == looked
+    module = {"module": f"MaxPool2d(kernel_size={kernel}, stride={stride}, padding={padding})"}
+    assert cost("nn.MaxPool2d", out, module, input=x).other == looked
+    assert cost("aten.max_pool2d_with_indices_backward", x, attrs, grad_output=out, self=x).other == prod(
+        out.shape or ()
+    )
+
+
+@given(few, st.integers(1, 9), st.integers(1, 9), st.integers(1, 5), st.integers(1, 5))
+def test_adaptive_pool(channels: int, height: int, width: int, rows: int, columns: int):
+    looked = 0
+    for i, j in np.ndindex(rows, columns):
+        top, bottom = floor(i * height / rows), ceil((i + 1) * height / rows)
+        left, right = floor(j * width / columns), ceil((j + 1) * width / columns)
+        looked += channels * (bottom - top) * (right - left)
+    found = cost("aten._adaptive_avg_pool2d", t(1, channels, rows, columns), self=t(1, channels, height, width))
+    assert found == Cost(other=looked)
+
+
+# -- what is read and written --------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 9), few, st.lists(st.integers(0, 8), min_size=1, max_size=9))
+def test_embedding_reads_the_rows_it_takes(words: int, width: int, taken: list[int]):
+    rows = [i % words for i in taken]
+    read = sum(4 * width for _ in rows) + 8 * len(rows)
+    indices, out = t(len(rows), dtype="int64"), t(len(rows), width)
+    found = cost("aten.embedding", out, weight=t(words, width), indices=indices)
+    assert found == Cost(read=read, how="zero")
+    assert cost("nn.Embedding", out, input=indices, weight=t(words, width)) == found
+    assert cost("aten.index_select", out, self=t(words, width), index=indices) == found
+    bag = cost("aten._embedding_bag", t(1, width), weight=t(words, width), indices=indices, offsets=t(1, dtype="int64"))
+    assert bag == Cost(other=len(rows) * width, read=read + 8)
+    assert (
+        cost("aten.embedding_dense_backward", t(words, width), grad_output=out, indices=indices).other
+        == len(rows) * width
+    )
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "read", "written"),
+    [
+        ("aten.view", {"self": t(4, 4)}, 0, 0),
+        ("aten.slice.Tensor", {"self": t(4, 4)}, 0, 0),
+        ("aten.expand", {"self": t(4, 4)}, 0, 0),
+        ("aten.empty_like", {"self": t(4, 4)}, 0, 0),
+        ("aten.zeros_like", {"self": t(4, 4)}, 0, None),
+        ("aten.zero_", {"self": t(4, 4)}, 0, None),
+        ("aten.normal_", {"self": t(4, 4)}, 0, None),
+        ("aten.copy_", {"self": t(4, 4), "src": t(4, 4, dtype="float16")}, 32, None),
+        ("aten.clone", {"self": t(4, 4)}, None, None),
+        ("aten.cat", {"tensors__0_at_": t(2, 4), "tensors__1_at_": t(2, 4)}, None, None),
+        ("aten.relu.out", {"self": t(4, 4), "out": t(4, 4)}, 64, None),
+        ("aten.add_.Tensor", {"self": t(4, 4), "other": t(4, 4)}, None, None),
+        ("aten.add_.Tensor", {"self": t(4, 4), "other": t(4, 4), "written before": t(2)}, 128, None),
+        ("aten.scatter_add_", {"self": t(4, 4), "index": t(2, 4, dtype="int64"), "src": t(3, 4)}, 64 + 32 + 32, 32),
+        ("aten.index_add_", {"self": t(4, 4), "index": t(2, dtype="int64"), "source": t(2, 4)}, 16 + 32 + 32, 32),
+        ("aten.to.dtype", {"self": t(4, 4)}, 0, 0),
+        ("aten.to.dtype", {"self": t(4, 4, dtype="float16")}, None, None),
+    ],
+)
+def test_bytes_where_the_general_rule_is_wrong(op: str, inputs: dict[str, Type], read: int | None, written: int | None):
+    found = cost(op, t(4, 4), **inputs)
+    assert (found.read, found.written) == (read, written)
+    assert found.how != "unknown"
+
+
+# -- element by element --------------------------------------------------------------------------------------
+
+
+@given(st.lists(few, max_size=3), st.data())
+def test_elementwise_counts_results(shape: list[int], data: Any):
+    """Broadcasting: as many operations as results."""
+    small = [data.draw(st.sampled_from([n, 1])) for n in shape]
+    out = np.broadcast_shapes(tuple(shape), tuple(small))
+    count = sum(1 for _ in np.ndindex(*out))
+    a, b = t(*shape), t(*small)
+    assert cost("aten.add.Tensor", t(*out), self=a, other=b) == Cost(other=count)
+    assert cost("aten.add.Tensor", t(*out), {"alpha": 2}, self=a, other=b) == Cost(other=2 * count)
+    assert cost("aten.mul_.Tensor", t(*out), self=a, other=b) == Cost(other=count)
+    assert cost("operator.mul", t(*out), **{"0": a, "1": b}) == Cost(other=count)
+    assert cost("aten.max.other", t(*out), self=a, other=b) == Cost(other=count)
+    assert cost("aten.sum", t(), self=t(*out)) == Cost(other=count)
+    assert cost("aten.max", t(), self=t(*out)) == Cost(other=count)
+    assert cost("aten.mean", t(), self=t(*out)) == Cost(other=count + 1)
+    assert cost("aten._softmax", t(*out), {"dim": -1}, self=t(*out)) == Cost(other=5 * count)
+
+
+def test_lists_are_counted_whole():
+    lists = {"self__0_at_": t(2, 3), "self__1_at_": t(5)}
+    assert cost("aten._foreach_add_.Scalar", [t(2, 3), t(5)], **lists) == Cost(other=11)
+    assert cost("aten._foreach_sqrt", [t(2, 3), t(5)], **lists) == Cost(other=11)
+    assert cost("aten._foreach_norm.Scalar", [t(), t()], **lists) == Cost(other=22)
+    assert cost("aten._foreach_zero_", [t(2, 3), t(5)], **lists) == Cost(read=0, how="zero")
+    assert cost("aten._fused_adamw_", [t(2, 3), t(5)], {"weight_decay": 0.1}, **lists) == Cost(other=15 * 11)
+
+
+def test_norms():
+    x, w = t(2, 3, 4), t(4)
+    assert cost("aten.native_layer_norm", [x, t(2, 3, 1), t(2, 3, 1)], input=x, weight=w, bias=w).other == 24 * 8
+    assert cost("aten.layer_norm", x, input=x).other == 24 * 6
+    training = {"training": True}
+    stats = {"running_mean": t(3), "running_var": t(3)}
+    assert cost("aten.native_batch_norm", x, training, input=x, weight=t(3), bias=t(3), **stats).other == 24 * 8
+    assert cost("aten.native_batch_norm", x, {"training": False}, input=x, **stats).other == 24 * 2
+    assert cost("nn.BatchNorm1d", x, input=x, **stats).how == "estimated"
+    mask = {"output_mask": [True, False, True]}
+    assert cost("aten.native_layer_norm_backward", [x], mask, grad_out=x, input=x).other == 24 * 11
+
+
+# -- names ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("op", "kind"),
+    [
+        ("aten.relu", "relu"),
+        ("aten.relu_", "relu"),
+        ("torch.relu", "relu"),
+        ("torch.nn.functional.relu", "relu"),
+        ("nn.ReLU", "relu"),
+        ("Tensor.relu_", "relu"),
+        ("aten.add.Tensor", "add"),
+        ("aten._foreach_add_.List", "add"),
+        ("operator.iadd", "add"),
+        ("aten.__and__.Tensor", "bitwise_and"),
+        ("prims.convert_element_type", "cast"),
+        ("aten.view_copy", "copy"),
+        ("aten.copy_", "overwrite"),
+        ("aten.conv2d", "conv"),
+        ("aten.unfold", "unfold"),
+        ("torch.nn.functional.unfold", "im2col"),
+        ("mylib.add", "mylib.add"),
+        ("mylib.relu_", "mylib.relu_"),
+        ("higher_order.cond", "higher_order.cond"),
+        ("prim.If", "prim.If"),
+        ("AddmmBackward0", "AddmmBackward0"),
+        ("", ""),
+    ],
+)
+def test_one_name_for_each_kind(op: str, kind: str):
+    assert canonical("torch", op) == kind
+
+
+def test_jittor_has_the_same_names():
+    assert [canonical("jittor", op) for op in ("binary.add", "reduce.add", "ternary", "reshape", "code")] == [
+        "add", "sum", "where", "view", "code",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_every_alias_has_a_formula(framework: str):
+    assert {alias.kind for alias in aliases(framework).values()} - KINDS.keys() == set()
+
+
+def test_an_operator_in_two_lines_is_an_error():
+    with pytest.raises(ValueError, match="'mm' stands in two lines: matmul and conv"):
+        read("matmul a b < mm bmm\nconv < mm")
+
+
+# -- what is not known ---------------------------------------------------------------------------------------
+
+
+def test_never_a_silent_zero():
+    unknown = Cost(how="unknown")
+    assert cost("mylib.fused", t(2), x=t(2)) == unknown
+    assert cost("aten.relu", Type("float32", ("s0", 2)), self=Type("float32", ("s0", 2))) == unknown
+    assert cost("aten.mm", Type("", None), self=Type("", None), mat2=t(2, 2)) == unknown
+    assert cost("aten.mm", t(2, 2), self=t(2, 2)) == unknown
+    assert cost("quantized.conv2d", t(1, 2, 3, 3), qx=t(1, 2, 3, 3)) == unknown
+    assert cost("aten._sparse_mm", t(2, 2), sparse=t(2, 2), dense=t(2, 2)) == unknown
+    assert cost("aten.view", Type("float32", ("s0", 2)), self=Type("", None)).how == "zero"
+
+
+def test_estimates_are_marked():
+    assert cost("aten.sort", [t(8), t(8)], self=t(8)) == Cost(other=24, how="estimated")
+    assert cost("aten._fft_c2c", t(8, dtype="complex64"), {"dim": [0]}, self=t(8, dtype="complex64")).how == "estimated"
+    product = cost(
+        "aten.mm", t(2, 2, dtype="complex64"), self=t(2, 2, dtype="complex64"), mat2=t(2, 2, dtype="complex64")
+    )
+    assert product == Cost(macs=32, how="estimated")
+
+
+any_type = st.one_of(
+    st.none(),
+    st.builds(
+        Type,
+        st.sampled_from(["float32", "int64", "bool", "", "weird", "complex64", "int"]),
+        st.one_of(st.none(), st.lists(st.one_of(st.integers(0, 4), st.just("s0"), st.none()), max_size=4).map(tuple)),
+    ),
+)
+any_value = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-3, 4), st.text(max_size=3), st.floats()),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_anything_a_file_may_say_gives_a_cost(data: Any):
+    table = aliases("torch")
+    op = data.draw(st.sampled_from(sorted({*table, *KINDS})))
+    places = table[op].places if op in table else {}
+    names = [name for place in places.values() for name in (*place.names, str(place.position))]
+    name = st.sampled_from([*names, "self", "input", "self[0]", "x", "0"])
+    inputs = data.draw(st.lists(st.builds(Argument, name, any_type), max_size=4))
+    outputs = data.draw(st.lists(any_type.filter(lambda found: found is not None), max_size=2))
+    attrs = data.draw(st.dictionaries(st.sampled_from([*names, "kernel_size", "dim", "mode", "module"]), any_value))
+    whole = op if "." in op else f"aten.{op}"
+    found = cost_of("torch", whole, inputs, outputs, attrs)
+    assert isinstance(found, Cost)
+    assert found.macs >= 0
+    assert found.other >= 0
+
+
+# -- the user's own ------------------------------------------------------------------------------------------
+
+
+def test_a_formula_of_the_users_comes_first():
+    before = dict(registered)
+    try:
+
+        @formula("mylib.fused", framework="torch")
+        def fused(inputs: Any, outputs: Any, attrs: Any) -> Cost:
+            return Cost(macs=attrs["hidden"] * inputs[0].type.elements)
+
+        @formula("aten.relu")
+        def relu(inputs: Any, outputs: Any, attrs: Any) -> Cost | None:
+            return Cost(other=7) if outputs[0].shape == (2,) else None
+
+        assert cost("mylib.fused", t(2), {"hidden": 3}, x=t(2)) == Cost(macs=6)
+        assert cost("mylib.fused.out", t(2), {"hidden": 3}, x=t(2)) == Cost(macs=6)
+        assert cost_of("jittor", "mylib.fused", [], [], {}).how == "unknown"
+        assert cost("aten.relu", t(2), self=t(2)) == Cost(other=7)
+        assert cost("aten.relu", t(3), self=t(3)) == Cost(other=3)
+    finally:
+        registered.clear()
+        registered.update(before)
