@@ -60,6 +60,7 @@ def test_a_training_step_is_captured_and_unchanged(name: str) -> None:
         phases.add(node.phase)
         if node.phase in ("backward", "recompute"):
             assert node.index in linked or node.attrs.get("unpaired"), node
+            assert "before the recording" not in node.attrs.get("unpaired", ""), node
     assert phases >= {"forward", "backward", "optimizer"}
     for value_ in graph.values:
         if value_.producer is None:

@@ -16,6 +16,7 @@ from .calls import Call
 from .memory import Memory
 from .mode import ACCUMULATES, FIELDS, GRAD_ENABLED, IN_BACKWARD, NO_SEQUENCE, Log
 from .names import Step
+from .pairs import Sequences
 from .places import BACKWARD, CHECKPOINT, INIT, OPTIMIZER, Places
 from .recomputed import PASSED_OVER, align
 from .words import attribute, tensor_type
@@ -77,6 +78,7 @@ class _Columns:
         self.schemas, self.constants = log.schemas, log.constants
         self.argument_names, self.node_names = log.argument_names, log.node_names
         self.accumulated, self.seconds, self.numbers = log.accumulated, log.seconds, log.numbers
+        self.threads = log.threads
 
 
 def assemble(recorded: Recorded) -> Capture:
@@ -227,14 +229,14 @@ class _Assembly:
     def _forward_of(self) -> dict[int, int]:
         """Gradient operator -> the operator whose gradient it computes, by autograd's sequence numbers."""
         log = self._log
-        first: dict[int, int] = {}
+        names = [log.schemas[s].name for s in log.schema]
+        sequences = Sequences(names, log.sequence, log.threads, self._r.first_sequence)
         pairs: dict[int, int] = {}
         for i in range(self._count):
-            if log.node_sequence[i] >= 0 and (found := first.get(log.node_sequence[i])) is not None:
-                pairs[i] = found
-            # Operators that need no gradient show the number of the last one that did: the first one is it.
-            if log.sequence[i] >= self._r.first_sequence:
-                first.setdefault(log.sequence[i], i)
+            if log.node_sequence[i] >= 0:
+                found = sequences.find(log.node_sequence[i], log.node_names[log.node_name[i]])
+                if found is not None and found < i:
+                    pairs[i] = found
         return pairs
 
     def _sums_of_gradients(self, forward: dict[int, int]) -> set[int]:
@@ -386,7 +388,7 @@ class _Assembly:
             # Values are numbered as they were met, so they are made in that order, whoever made them.
             storage = owners.setdefault(memory.storage(value), value)
             name, role = roles[value]
-            type_ = types[memory.place[value] & 0xFFFFFF]
+            type_ = types[memory.window_number(value)]
             if made_by[value] < 0:
                 builder.value(type_, name=name, role=role, storage=storage)
                 if role == "input":

@@ -13,7 +13,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
-_WINDOW_BITS = 24
+WINDOW_BITS = 24  # of a place: the rest is the storage
 _ALL = -1  # the window of a write to a whole storage
 _MOST_PARTS = 64  # writes to parts of one storage before the next write takes them all in
 
@@ -46,7 +46,7 @@ class Memory:
         self._window_ids: dict[Any, int] = {}
         self.windows: list[Window] = []
         self._extents: dict[int, Extent | None] = {}
-        self._storage_ids: dict[int, int] = {}  # torch's address of the storage -> our number
+        self.storage_ids: dict[int, int] = {}  # torch's address of the storage -> our number
         self._addresses: list[int] = []
         self._odd: dict[int, tuple[Any, int]] = {}  # tensors without a storage (sparse): id -> (weak reference, number)
         # By value:
@@ -54,8 +54,9 @@ class Memory:
         self.writes: set[int] = set()  # values that an operator wrote over others
         # The newest value by place, and by the tensor object that was seen with it.
         self._newest: dict[int, int] = {}
-        self._by_object: dict[int, int] = {}
-        self._writes: dict[int, list[tuple[int, int]]] = {}  # storage -> (window, value), since one that wrote it all
+        self.by_object: dict[int, int] = {}  # id -> value, of tensors with a storage
+        # Storage -> the writes to it (window, value), since one that wrote it all.
+        self.parts: dict[int, list[tuple[int, int]]] = {}
         self._taken_in: set[int] = set()  # storages whose next write reads all the writes before it
         self.outside: list[tuple[int, Any]] = []  # values that no recorded operator made, with a weak reference
 
@@ -66,8 +67,8 @@ class Memory:
         try:
             address = tensor.untyped_storage()._cdata
         except (RuntimeError, NotImplementedError):
-            return self._odd_storage(tensor) << _WINDOW_BITS | self._window(tensor)
-        storage = self._storage_ids.get(address)
+            return self._odd_storage(tensor) << WINDOW_BITS | self._window(tensor)
+        storage = self.storage_ids.get(address)
         if storage is None:
             storage = self._new_storage(tensor, address)
         try:
@@ -76,23 +77,15 @@ class Memory:
             ]
         except (KeyError, TypeError, RuntimeError):
             window = self._window(tensor)
-        return storage << _WINDOW_BITS | window
+        return storage << WINDOW_BITS | window
 
     def read(self, tensor: Any) -> int | list[int]:
         """The value that this tensor shows now; several where its memory was written in parts."""
-        value = self._by_object.get(id(tensor))
-        if value is not None:
-            try:
-                storage = self._storage_ids.get(tensor.untyped_storage()._cdata)
-            except (RuntimeError, NotImplementedError):
-                storage = None
-            # The same object on the same memory: its window changes only in operators that we see.
-            if storage is not None and self.place[value] >> _WINDOW_BITS == storage and storage not in self._writes:
-                return value
         place = self.place_of(tensor)
+        value = self.by_object.get(id(tensor))
         if value is None or self.place[value] != place:
             value = self._newest.get(place, -1)
-        if place >> _WINDOW_BITS in self._writes:
+        if place >> WINDOW_BITS in self.parts:
             return self._read_written(tensor, place, value)
         return value if value >= 0 else self._from_outside(tensor, place)
 
@@ -102,7 +95,8 @@ class Memory:
         value = len(self.place)
         self.place.append(place)
         self._newest[place] = value
-        self._by_object[id(tensor)] = value
+        if not self._odd or self._addresses[place >> WINDOW_BITS]:  # by_object promises that there is a storage
+            self.by_object[id(tensor)] = value
         if is_write:
             self.writes.add(value)
             self._written(tensor, place, value)
@@ -111,7 +105,7 @@ class Memory:
     # -- what happens less often ----------------------------------------------------------------
 
     def _new_storage(self, tensor: Any, address: int) -> int:
-        storage = self._storage_ids[address] = len(self._addresses)
+        storage = self.storage_ids[address] = len(self._addresses)
         # The weak reference is the address itself, with torch's weak count one up until `release`.
         self._addresses.append(tensor.untyped_storage()._weak_ref())
         return storage
@@ -144,15 +138,16 @@ class Memory:
         value = len(self.place)
         self.place.append(place)
         self._newest[place] = value
-        self._by_object[id(tensor)] = value
+        if self._addresses[place >> WINDOW_BITS]:
+            self.by_object[id(tensor)] = value
         self.outside.append((value, weakref.ref(tensor)))
         return value
 
     def _read_written(self, tensor: Any, place: int, own: int) -> int | list[int]:
         """Own value, and what was written since over the same bytes. Values are numbered in time."""
-        storage, window = place >> _WINDOW_BITS, place & (1 << _WINDOW_BITS) - 1
+        storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
         found: list[int] = []
-        for written, value in reversed(self._writes[storage]):
+        for written, value in reversed(self.parts[storage]):
             if value <= own:
                 break
             if self._covers(written, window):
@@ -164,7 +159,7 @@ class Memory:
         return found[::-1] if len(found) > 1 else found[0]
 
     def _written(self, tensor: Any, place: int, value: int) -> None:
-        storage, window = place >> _WINDOW_BITS, place & (1 << _WINDOW_BITS) - 1
+        storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
         extent = self._extent(window)
         try:
             is_all = extent is not None and extent.is_dense and extent.end - extent.start == _bytes(tensor)
@@ -172,14 +167,14 @@ class Memory:
             is_all = False
         if is_all or storage in self._taken_in:
             self._taken_in.discard(storage)
-            self._writes[storage] = [(_ALL, value)]
+            self.parts[storage] = [(_ALL, value)]
         else:
-            self._writes.setdefault(storage, []).append((window, value))
+            self.parts.setdefault(storage, []).append((window, value))
 
     def pending(self, tensor: Any) -> list[int]:
         """Writes to parts of this tensor's memory, once there are so many that the next one should take them in."""
-        storage = self.place_of(tensor) >> _WINDOW_BITS
-        writes = self._writes.get(storage, ())
+        storage = self.place_of(tensor) >> WINDOW_BITS
+        writes = self.parts.get(storage, ())
         if len(writes) < _MOST_PARTS:
             return []
         self._taken_in.add(storage)
@@ -215,13 +210,16 @@ class Memory:
         return len(self.place)
 
     def storage(self, value: int) -> int:
-        return self.place[value] >> _WINDOW_BITS
+        return self.place[value] >> WINDOW_BITS
+
+    def window_number(self, value: int) -> int:
+        return self.place[value] & (1 << WINDOW_BITS) - 1
 
     def window(self, value: int) -> Window:
-        return self.windows[self.place[value] & (1 << _WINDOW_BITS) - 1]
+        return self.windows[self.window_number(value)]
 
     def storage_of(self, tensor: Any) -> int:
-        return self.place_of(tensor) >> _WINDOW_BITS
+        return self.place_of(tensor) >> WINDOW_BITS
 
     def is_alive(self, storage: int) -> bool:
         address = self._addresses[storage]
@@ -230,7 +228,7 @@ class Memory:
     def newest(self, tensor: Any) -> int | None:
         """The value that a tensor shows, or None where nothing recorded touched it."""
         place = self.place_of(tensor)
-        if place not in self._newest and place >> _WINDOW_BITS not in self._writes:
+        if place not in self._newest and place >> WINDOW_BITS not in self.parts:
             return None
         value = self.read(tensor)
         return value if isinstance(value, int) else value[-1]

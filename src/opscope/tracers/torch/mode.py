@@ -22,7 +22,7 @@ import numpy.typing as npt
 from . import private
 from .calls import Calls
 from .frames import locals_of
-from .memory import Memory
+from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
 from .schemas import OTHER, TENSOR, Schema
 
@@ -65,6 +65,7 @@ class Log:
         self.argument_names: list[str] = []
         self.node_names: list[str] = [""]
         self.accumulated: dict[int, int] = {}  # operator -> the storage of the leaf whose gradient it adds to
+        self.threads: dict[int, int] = {}  # operator -> the thread it ran in, if not the one that records
         self.seconds = array("d")
         self.numbers: dict[int, list[float]] = {}  # value -> its numbers, on request
 
@@ -98,7 +99,6 @@ class Recorder:
         self.failure: Exception | None = None
         self.named: dict[int, Any] = {}  # storages that have a name already
         self.variables: dict[int, str] = {}  # value from outside -> the variable that held it
-        self.codes: list[Any] = []  # kept, so that no other code gets the same id
         self._torch = torch
         self._tensor: type[Any] = torch.Tensor
         self._memory = memory
@@ -121,11 +121,12 @@ class Recorder:
         """The function that runs one operator and notes it. One function with local names, because it is hot."""
         log, memory, places = self.log, self._memory, self._places
         schema_numbers, schemas, outside = self._schemas, log.schemas, memory.outside
-        tensor_type, read, made = self._tensor, memory.read, memory.made
+        tensor_type, made = self._tensor, memory.made
+        by_object, places_of, parts, storage_ids = memory.by_object, memory.place, memory.parts, memory.storage_ids
         sequence_number, current_node, thread = self._sequence_number, self._current_node, threading.get_ident
         active_calls, base, place_at, flags = self._calls.active, self._base, places.at, places.flags
         uses_log, outputs_log, rows = log.uses, log.output_value, log.rows
-        times, values = self._times, self._values
+        times, values, home = self._times, self._values, threading.get_ident()
 
         def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType | None) -> Any:
             # Whatever goes wrong in the noting: the operator runs exactly once.
@@ -145,11 +146,18 @@ class Recorder:
                         constants.append(name)
                         constants.append(value)
                     elif kind == TENSOR and isinstance(value, tensor_type):
-                        shown = read(value)
-                        if isinstance(shown, int):
+                        shown = by_object.get(id(value), -1)
+                        storage = places_of[shown] >> WINDOW_BITS if shown >= 0 else -1
+                        # The same object on the same memory, which nobody wrote: its window changes only in
+                        # operators that we see. All else is looked up.
+                        if (
+                            shown >= 0
+                            and storage not in parts
+                            and storage_ids.get(value.untyped_storage()._cdata) == storage
+                        ):
                             uses.append(shown << ARGUMENT_BITS | argument)
                         else:
-                            uses.extend([part << ARGUMENT_BITS | argument for part in shown])
+                            self._input(name, kind, value, uses, constants)
                     else:
                         self._input(name, kind, value, uses, constants)
                 if kwargs or not schema.slots:
@@ -170,7 +178,10 @@ class Recorder:
                     outputs_log.append(made(out, False))
                 else:
                     self._outputs(out, written or [])
-                active = active_calls.get(thread())
+                ident = thread()
+                if ident != home:
+                    log.threads[log.count] = ident
+                active = active_calls.get(ident)
                 if active:
                     call, _, stop, around = active[-1]
                 else:
@@ -387,21 +398,18 @@ def make_mode(recorder: Recorder) -> Any:
     """The object that torch calls. A class of its own, because its base is torch's."""
     mode: Any = private.dispatch_mode()
     dispatch, frame_at = recorder.dispatcher(), sys._getframe
-    # torch wraps what follows to keep its compiler away: two frames between us and who called the operator.
-    wrappers: set[int] = set()
-    others: set[int] = set()
+    # torch wraps what follows to keep its compiler away: some frames between us and who called the operator.
+    wrappers = -1
 
     def caller(frame: FrameType | None) -> FrameType | None:
-        while frame is not None:
-            code = id(frame.f_code)
-            if code in wrappers:
-                frame = frame.f_back
-            elif code in others:
-                return frame
-            else:
-                (wrappers if private.is_dispatch_wrapper(frame.f_code) else others).add(code)
-                recorder.codes.append(frame.f_code)
-        return None
+        nonlocal wrappers
+        if wrappers < 0:
+            wrappers, walk = 0, frame
+            while walk is not None and private.is_dispatch_wrapper(walk.f_code):
+                wrappers, walk = wrappers + 1, walk.f_back
+        for _ in range(wrappers):
+            frame = frame and frame.f_back
+        return frame
 
     class OpscopeMode(mode):
         # Without this, torch refuses to run higher-order operators under a mode.
