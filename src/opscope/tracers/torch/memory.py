@@ -54,7 +54,7 @@ class Memory:
         self.writes: set[int] = set()  # values that an operator wrote over others
         # The newest value by place, and by the tensor object that was seen with it.
         self._newest: dict[int, int] = {}
-        self.by_object: dict[int, int] = {}  # id -> value, of tensors with a storage
+        self.by_object: dict[int, int] = {}
         # Storage -> the writes to it (window, value), since one that wrote it all.
         self.parts: dict[int, list[tuple[int, int]]] = {}
         self._taken_in: set[int] = set()  # storages whose next write reads all the writes before it
@@ -95,8 +95,7 @@ class Memory:
         value = len(self.place)
         self.place.append(place)
         self._newest[place] = value
-        if not self._odd or self._addresses[place >> WINDOW_BITS]:  # by_object promises that there is a storage
-            self.by_object[id(tensor)] = value
+        self.by_object[id(tensor)] = value
         if is_write:
             self.writes.add(value)
             self._written(tensor, place, value)
@@ -138,8 +137,7 @@ class Memory:
         value = len(self.place)
         self.place.append(place)
         self._newest[place] = value
-        if self._addresses[place >> WINDOW_BITS]:
-            self.by_object[id(tensor)] = value
+        self.by_object[id(tensor)] = value
         self.outside.append((value, weakref.ref(tensor)))
         return value
 

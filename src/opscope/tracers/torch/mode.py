@@ -148,13 +148,13 @@ class Recorder:
                     elif kind == TENSOR and isinstance(value, tensor_type):
                         shown = by_object.get(id(value), -1)
                         storage = places_of[shown] >> WINDOW_BITS if shown >= 0 else -1
+                        try:
+                            address = value.untyped_storage()._cdata
+                        except (RuntimeError, NotImplementedError):  # sparse
+                            address = 0
                         # The same object on the same memory, which nobody wrote: its window changes only in
                         # operators that we see. All else is looked up.
-                        if (
-                            shown >= 0
-                            and storage not in parts
-                            and storage_ids.get(value.untyped_storage()._cdata) == storage
-                        ):
+                        if shown >= 0 and storage not in parts and storage_ids.get(address) == storage:
                             uses.append(shown << ARGUMENT_BITS | argument)
                         else:
                             self._input(name, kind, value, uses, constants)
