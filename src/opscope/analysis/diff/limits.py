@@ -1,0 +1,93 @@
+"""Conditions on what changed, for CI: `nodes>+5%`, `macs>+5%`, `params>0`, `added>0`.
+
+For figures the condition is always about the difference: `params>0` means that there are more parameters than before.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from opscope.errors import OpscopeError
+
+from .changes import CLASSES, Diff
+
+# What people write -> the figure of the statistics.
+FIGURES = {
+    "macs": "macs",
+    "flops": "flops",
+    "other_flops": "other_flops",
+    "params": "params",
+    "param_bytes": "param_bytes",
+    "activations": "activations",
+    "activation_bytes": "activation_bytes",
+    "memory": "peak_bytes",
+    "peak_bytes": "peak_bytes",
+}
+COUNTS = ("nodes", "values", "edges")
+CHANGES = ("changes", *(kind for kind in CLASSES if kind != "same"))
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_FORM = re.compile(r"\s*(\w+)\s*(>=|<=|==|!=|>|<)\s*([+-]?\d+(?:\.\d+)?)\s*([kMGT]?)\s*(%?)\s*$")
+
+
+class Limit(NamedTuple):
+    text: str
+    figure: str
+    sign: str
+    amount: float
+    percent: bool
+
+    @property
+    def needs_stats(self) -> bool:
+        return self.figure in FIGURES
+
+
+def parse(text: str) -> Limit:
+    """
+    >>> parse("macs>+5%").amount
+    5.0
+    """
+    found = _FORM.match(text)
+    known = ", ".join((*COUNTS, *FIGURES, *CHANGES))
+    if not found:
+        raise OpscopeError(f"--fail-on {text!r}: not a condition such as 'macs>+5%' or 'added>0' (figures: {known})")
+    figure, sign, number, unit, percent = found.groups()
+    if figure not in (*COUNTS, *FIGURES, *CHANGES):
+        raise OpscopeError(f"--fail-on {text!r}: there is no figure {figure!r} (there are: {known})")
+    if percent and figure in CHANGES:
+        raise OpscopeError(f"--fail-on {text!r}: {figure} is a number of changes, which has no percentage")
+    return Limit(text, figure, sign, float(number) * _UNITS[unit], bool(percent))
+
+
+def exceeded(limit: Limit, diff: Diff, before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
+    """Why the condition holds, in words; None where it does not. `before` and `after` are totals of the statistics."""
+    holds = _OPERATORS[limit.sign]
+    if limit.figure in CHANGES:
+        count = len(diff.changes) if limit.figure == "changes" else diff.summary()[limit.figure]
+        return f"{limit.text}: there are {count:,}" if holds(count, limit.amount) else None
+    old, new = _figure(limit, diff, before, after)
+    if old is None or new is None:
+        return f"{limit.text}: the figure is not known for both"
+    grown = new - old
+    if limit.percent:
+        share = 100 * grown / old if old else (0.0 if not grown else float("inf") if grown > 0 else float("-inf"))
+        return f"{limit.text}: {old:,} → {new:,} ({share:+.1f} %)" if holds(share, limit.amount) else None
+    return f"{limit.text}: {old:,} → {new:,} ({grown:+,})" if holds(grown, limit.amount) else None
+
+
+def _figure(limit: Limit, diff: Diff, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Any, Any]:
+    if limit.figure in COUNTS:
+        name = f"n_{limit.figure}"
+        return getattr(diff.before, name), getattr(diff.after, name)
+    name = FIGURES[limit.figure]
+    return before.get(name), after.get(name)

@@ -1,0 +1,199 @@
+"""opscope diff A B: what is different; opscope diff X: what each stage did."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+import opscope
+from opscope.analysis.diff import Diff, stage_diffs
+from opscope.analysis.diff.limits import FIGURES, Limit, exceeded, parse
+from opscope.analysis.diff.report import Compared, Line, headline, lines, page
+from opscope.capture import Capture
+from opscope.diffing import between, diff
+from opscope.errors import OpscopeError
+from opscope.files import replacing
+from opscope.ir import Stage
+
+_COLOURS = {
+    "fused": "magenta",
+    "split": "blue",
+    "rewritten": "yellow",
+    "changed": "yellow",
+    "moved": "cyan",
+    "removed": "red",
+    "added": "green",
+}
+
+
+@click.command()
+@click.argument("before", metavar="A", type=click.Path(path_type=Path))
+@click.argument("after", metavar="[B]", required=False, type=click.Path(path_type=Path))
+@click.option("--from", "from_stage", metavar="STAGE", help="The stage of A to compare (default: the first).")
+@click.option("--to", "to_stage", metavar="STAGE", help="The stage of B (without B: of A) to compare it with.")
+@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@click.option(
+    "--html", "out", type=click.Path(path_type=Path), metavar="OUT", help="Write a page that needs nothing else."
+)
+@click.option("--all", "every", is_flag=True, help="Show every change, however many there are.")
+@click.option(
+    "--fail-on",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Exit with 1 if this holds, such as 'macs>+5%' (repeatable).",
+)
+@click.pass_context
+def command(
+    context: click.Context,
+    before: Path,
+    after: Path | None,
+    from_stage: str | None,
+    to_stage: str | None,
+    as_json: bool,
+    out: Path | None,
+    every: bool,
+    conditions: tuple[str, ...],
+) -> None:
+    """Compare two graphs by their structure; names do not matter.
+
+    \b
+    opscope diff old.pt2 new.pt2                      two files
+    opscope diff outs                                 what each pass did, along the stages of one file or folder
+    opscope diff outs --from 0_Origin --to 5_FuseOperatorPass
+    opscope diff old.pt2 new.pt2 --fail-on 'macs>+5%' --fail-on 'params>0'
+
+    Figures of --fail-on, each about the difference: nodes values edges macs flops params memory activations.
+    Numbers of changes: changes fused split rewritten changed moved removed added.
+    """
+    limits = [parse(text) for text in conditions]
+    first = opscope.open(before)
+    second = opscope.open(after) if after is not None else first
+    along = after is None and from_stage is None and to_stage is None
+    if along:
+        comparisons, ends = _along(first, before)
+    else:
+        one = _pair(first, second, before, after, from_stage, to_stage)
+        comparisons, ends = [one[0]], one
+    if out is not None:
+        title = f"opscope diff {before}{f' {after}' if after is not None else ''}"
+        with replacing(out) as file:
+            file.write(page(title, comparisons).encode())
+        click.echo(f"{out}: written", err=True)
+    elif as_json:
+        click.echo(json.dumps(_json(comparisons, along), ensure_ascii=False, indent=2))
+    else:
+        _print(comparisons, every)
+    failed = _failures(limits, *ends)
+    for line in failed:
+        click.echo(f"fails: {line}", err=True)
+    context.exit(1 if failed else 0)
+
+
+Ends = tuple[Compared, tuple[Capture, Stage], tuple[Capture, Stage]]
+
+
+def _along(capture: Capture, path: Path) -> tuple[list[Compared], Ends]:
+    """Each stage with the one it was made from; and, for conditions, the first with the last."""
+    found = [
+        Compared(capture.stages[before].name, capture.stages[after].name, diff, capture.stages[after].seconds)
+        for before, after, diff in stage_diffs(capture)
+    ]
+    if not found:
+        raise OpscopeError(
+            f"{path}: has no stages that were made from each other; name a second file, or two stages with --from "
+            "and --to"
+        )
+    linked = [i for i, stage in enumerate(capture.stages) if stage.after is not None]
+    last = linked[-1]
+    first = last
+    while (above := capture.stages[first].after) is not None:
+        first = above
+    ends = capture.stages[first], capture.stages[last]
+    whole = Compared(ends[0].name, ends[1].name, found[0].diff if len(found) == 1 else between(capture, first, last))
+    return found, (whole, (capture, ends[0]), (capture, ends[1]))
+
+
+def _pair(
+    first: Capture, second: Capture, before: Path, after: Path | None, from_stage: str | None, to_stage: str | None
+) -> Ends:
+    from opscope.export.frames import stage_of
+
+    one = stage_of(first, from_stage)
+    if after is None:
+        other = stage_of(second, to_stage) if to_stage is not None else second.stages[-1]
+        found = between(first, first.stages.index(one), second.stages.index(other))
+        return Compared(one.name, other.name, found), (first, one), (second, other)
+    other = stage_of(second, to_stage)
+    names = [
+        f"{path}{f' {stage.name}' if len(capture.stages) > 1 else ''}"
+        for path, capture, stage in ((before, first, one), (after, second, other))
+    ]
+    return Compared(names[0], names[1], diff(one, other)), (first, one), (second, other)
+
+
+def _json(comparisons: Sequence[Compared], along: bool) -> dict[str, Any]:
+    if not along:
+        return comparisons[0].diff.to_dict()
+    return {
+        "stages": [
+            {"before": c.before, "after": c.after, "seconds": c.seconds, **c.diff.to_dict()} for c in comparisons
+        ]
+    }
+
+
+def _print(comparisons: Sequence[Compared], every: bool) -> None:
+    for number, compared in enumerate(comparisons):
+        if compared.diff.is_empty and not compared.diff.renamed:
+            _echo(Line(headline(compared), "dim" if len(comparisons) > 1 else "title"))
+            continue
+        if number:
+            click.echo()
+        for line in lines(compared, every):
+            _echo(line)
+        if number + 1 < len(comparisons) and comparisons[number + 1].diff.is_empty:
+            click.echo()
+
+
+def _echo(line: Line) -> None:
+    text = "".join(c if c.isprintable() else "�" for c in line.text)
+    if not sys.stdout.isatty():
+        click.echo(text)
+    elif line.style in _COLOURS:
+        click.secho(text, fg=_COLOURS[line.style])
+    else:
+        click.secho(text, bold=line.style == "title" or None, dim=line.style == "dim" or None)
+
+
+def _failures(
+    limits: Sequence[Limit], compared: Compared, before: tuple[Capture, Stage], after: tuple[Capture, Stage]
+) -> list[str]:
+    totals: list[dict[str, Any]] = [{}, {}]
+    if any(limit.needs_stats for limit in limits):
+        totals = [_totals(capture, stage, limits) for capture, stage in (before, after)]
+    found: list[str] = []
+    for limit in limits:
+        why = exceeded(limit, compared.diff, *totals)
+        if why is not None:
+            found.append(why)
+    return found
+
+
+def _totals(capture: Capture, stage: Stage, limits: Sequence[Limit]) -> dict[str, Any]:
+    from opscope.analysis.stats import GraphStats
+
+    totals = GraphStats(stage.graph, capture.origin.framework).totals()
+    if totals.get("at_least") and any(
+        FIGURES.get(limit.figure, "") in ("macs", "flops", "other_flops") for limit in limits
+    ):
+        unknown = ", ".join(sorted(totals.get("unknown_ops", {}))[:5])
+        click.echo(f"note: {stage.name}: MACs and FLOPs are at least these: not known for {unknown}", err=True)
+    return totals
+
+
+__all__ = ["Diff", "command"]

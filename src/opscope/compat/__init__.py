@@ -1,0 +1,1 @@
+"""Drop-in faces of older tools: the same calls, with opscope behind them."""

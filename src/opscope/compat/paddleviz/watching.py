@@ -1,0 +1,75 @@
+"""Watches backward passes as they happen, and keeps what the last few of them showed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import deque
+from typing import Any, NamedTuple
+
+from opscope.readers.paddle.backward import Edge
+from opscope.tracers.paddle import private
+from opscope.tracers.paddle.passes import Pass
+
+_KEPT = 4  # passes: their nodes are held, so that addresses stay theirs
+
+
+class _Seen(NamedTuple):
+    watched: Pass
+    nodes: list[Any]
+
+
+_seen: deque[_Seen] = deque(maxlen=_KEPT)
+_replaced: list[tuple[Any, str, Any, Any]] = []
+
+
+def on() -> None:
+    """Watch every backward pass from now on. Nothing happens where Paddle is not installed."""
+    if _replaced or importlib.util.find_spec("paddle") is None:
+        return
+    engine = private.engine()
+    for name in ("run_backward", "run_partial_grad"):
+        original = getattr(engine, name)
+        stand_in = _stand_in(original)
+        _replaced.append((engine, name, original, stand_in))
+        setattr(engine, name, stand_in)
+
+
+def off() -> None:
+    """Watch no longer, and forget what was seen."""
+    while _replaced:
+        engine, name, original, stand_in = _replaced.pop()
+        if getattr(engine, name) is stand_in:
+            setattr(engine, name, original)
+    _seen.clear()
+
+
+def _stand_in(run: Any) -> Any:
+    def stand_in(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _replaced:
+            return run(tensors, *args, **kwargs)
+        watched = Pass([private.gradient_node(tensor) for _, tensor in private.tensors_in(tensors)])
+        nodes = watched.held()
+        watched.watch()
+        failed = True
+        try:
+            result = run(tensors, *args, **kwargs)
+            failed = False
+            return result
+        finally:
+            watched.close(failed)
+            _seen.append(_Seen(watched, nodes))
+
+    return stand_in
+
+
+def edges_of(pointer: int) -> list[Edge] | None:
+    """What the newest pass that ran this node showed of its edges."""
+    for seen in reversed(_seen):
+        i = seen.watched.index.get(pointer)
+        if i is not None and any(edge.evidence for edge in seen.watched.nodes[i].edges):
+            return seen.watched.nodes[i].edges
+    return None
+
+
+def any_pass() -> bool:
+    return bool(_seen)

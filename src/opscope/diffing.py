@@ -1,0 +1,69 @@
+"""opscope.diff and opscope.passes: what is different between two graphs, and what each compiler pass did."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from opscope import ir
+from opscope.analysis.diff import Diff, annotated, compare
+from opscope.analysis.diff.stages import reported
+from opscope.capture import Capture
+from opscope.errors import OpscopeError
+
+Graphs = ir.Capture | ir.Stage | ir.Graph
+
+
+def diff(before: Graphs, after: Graphs) -> Diff:
+    """What is different between two captures (their first stages), two stages, or two graphs.
+
+    >>> opscope.diff(cap.stages[0], cap.stages[1])                   # doctest: +SKIP
+    20 → 19 operators: 1 rewritten, 14 same
+    """
+    return compare(_graph(before), _graph(after))
+
+
+def _graph(given: Graphs) -> ir.Graph:
+    return given if isinstance(given, ir.Graph) else given.graph
+
+
+def between(capture: ir.Capture, before: int, after: int) -> Diff:
+    """What is different between two stages of one capture, with what the compiler itself reported."""
+    return compare(capture.stages[before].graph, capture.stages[after].graph, reported(capture, before, after))
+
+
+def passes(framework: str = "hidet") -> Passes:
+    """Record what each pass of a compiler does to the graph, with its time, while a `with` block runs.
+
+    >>> with opscope.passes() as cap:                                # doctest: +SKIP
+    ...     hidet.graph.optimize(graph)
+    >>> cap.stages[-1].graph                                         # doctest: +SKIP
+    """
+    return Passes(framework)
+
+
+class Passes:
+    """The context manager behind `passes`: gives a capture that is filled at the end of the block."""
+
+    def __init__(self, framework: str) -> None:
+        from opscope.tracers import registry
+
+        tracer = registry.load(framework)
+        start = getattr(tracer, "start_passes", None)
+        if start is None:
+            raise OpscopeError(f"opscope cannot watch the passes of {framework} (it can for hidet)")
+        self._start = start
+        self._capture = Capture()
+
+    def __enter__(self) -> Capture:
+        from opscope.tracers import users_frame
+
+        self._session = self._start(users_frame())
+        return self._capture
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._session.abort()
+        else:
+            self._capture.fill(annotated(self._session.finish()))

@@ -1,0 +1,102 @@
+"""Hidet's files: a dumped flow graph (JSON for its viewer), a printed one, and the folder of an optimization."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from opscope.errors import BadInput
+from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.readers.source import Options, Source
+
+from . import netron, printed
+from .build import build
+from .flow import Flow
+from .folder import passes_in, read_folder
+
+NAME = "hidet"
+_TEXT = re.compile(rb"^Graph\(.*\)\s*\{\s*$", re.MULTILINE)
+_LARGEST = 2 << 30
+
+
+def match(source: Source) -> bool:
+    if source.is_folder:
+        return source.path is not None and _is_pass_folder(source.path)
+    return _is_json(source.head) or _TEXT.search(source.head) is not None
+
+
+def _is_json(head: bytes) -> bool:
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return start[:1] == b"{" and all(word in head for word in (b'"graphs"', b'"arguments"', b'"dataType"'))
+
+
+def _is_pass_folder(folder: Path) -> bool:
+    for entry in passes_in(folder):
+        file = entry.json or entry.text
+        if file is not None:
+            head = Source.of(file).head
+            return _is_json(head) or _TEXT.search(head) is not None
+    return False
+
+
+def read(source: Source, options: Options) -> Capture:
+    if source.is_folder and source.path is not None:
+        return read_folder(
+            source.path, source.name, _parsed_file, options.profile, lambda flow: _origin(flow, "passes")
+        )
+    flows = _parsed(source)
+    pools = Pools()
+    built = [build(flow, pools) for flow in flows]
+    names = ["graph" if not i else f"graph {i + 1}" for i in range(len(built))]
+    stages = [
+        Stage(name, one.graph, listings=one.listings, warnings=one.warnings)
+        for name, one in zip(names, built, strict=True)
+    ]
+    capture = Capture(
+        pools=pools, stages=stages, origin=_origin(flows[0], "dump" if _is_json(source.head) else "print")
+    )
+    for i, one in enumerate(built):
+        table = one.table(i)
+        if table is not None:
+            capture.tables[f"constants {names[i]}" if i else "constants"] = table
+    return capture
+
+
+def _origin(flow: Flow, how: str) -> Origin:
+    """The files do not tell the version, but each line of versions writes in its own way."""
+    return Origin(format=NAME, framework="hidet", version=f"{flow.dialect}.x", how=how)
+
+
+def _parsed_file(path: Path) -> Flow:
+    return _parsed(Source.of(path))[0]
+
+
+def _parsed(source: Source) -> list[Flow]:
+    if source.size > _LARGEST:
+        raise BadInput(f"{source.name}: {source.size:,} bytes; {_LARGEST:,} are the most for a graph of Hidet's")
+    data = source.read()
+    try:
+        if _is_json(source.head):
+            return [netron.parse(_json(data))]
+        return printed.parse_all(data.decode("utf-8", errors="replace"))
+    except BadInput as error:
+        raise BadInput(f"{source.name}: not a Hidet graph: {error}") from None
+
+
+def _json(data: bytes) -> Any:
+    enabled = gc.isenabled()
+    gc.disable()  # it would look at every object again and again while the tree grows
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise BadInput(f"byte {error.start} is not UTF-8") from None
+    except RecursionError:
+        raise BadInput("its JSON is nested too deep") from None
+    except ValueError as error:
+        raise BadInput(f"bad JSON ({error}); it may have been cut off: copy or export it again") from None
+    finally:
+        if enabled:
+            gc.enable()

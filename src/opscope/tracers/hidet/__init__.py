@@ -1,0 +1,96 @@
+"""Live capture of Hidet: its flow graphs as they are, its modules by tracing them, and its passes one by one."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any, cast
+
+from opscope.errors import OpscopeError
+from opscope.ir import Capture
+
+from .objects import snapshot
+from .session import Session
+
+HOW = ("auto", "record")
+
+
+def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType) -> Capture:
+    """A FlowGraph as it is, or the graph that a module or a function makes of these arguments."""
+    hidet = import_hidet()
+    session = Session(hidet, caller)
+    try:
+        if isinstance(target, hidet.FlowGraph):
+            if args or kwargs:
+                raise OpscopeError("a FlowGraph is captured as it is: call opscope.trace(graph) without inputs")
+            session.abort()
+            return session.one(snapshot(target, session.watch.place))
+        symbols: list[Any] = []
+        given = _symbolic(hidet, (args, kwargs), symbols)
+        if not symbols:
+            raise OpscopeError(
+                "Hidet traces with tensors: give opscope.trace() the hidet tensors that the model is called with"
+            )
+        result = target(*given[0], **given[1])
+        outputs = _tensors(hidet, result)
+        if not outputs or any(tensor.trace is None for tensor in outputs):
+            raise OpscopeError("what was called gave no tensor that depends on its inputs: there is no graph")
+        graph = hidet.trace_from(outputs, symbols)
+        flow = snapshot(graph, session.watch.place, session.watch.names)
+    except BaseException:
+        session.abort()
+        raise
+    session.abort()
+    return session.one(flow)
+
+
+def start(
+    *,
+    model: Any = None,
+    optimizer: Any = None,
+    how: str = "auto",
+    caller: FrameType,
+    values: bool = False,
+    times: bool = False,
+    steps: int | None = None,
+) -> Session:
+    if steps is not None:
+        raise OpscopeError("Hidet compiles, it does not train: there are no steps to count")
+    return Session(import_hidet(), caller)
+
+
+def start_passes(caller: FrameType) -> Session:
+    """A session that keeps the passes only."""
+    return Session(import_hidet(), caller, passes_only=True)
+
+
+def import_hidet() -> Any:
+    try:
+        return importlib.import_module("hidet")
+    except ImportError as error:
+        raise OpscopeError(f"Hidet is not installed here ({error})") from None
+
+
+def _symbolic(hidet: Any, value: Any, symbols: list[Any]) -> Any:
+    """The arguments with a symbol in the place of each tensor."""
+    if isinstance(value, hidet.Tensor):
+        symbol = value if value.storage is None else hidet.symbol_like(value)
+        symbols.append(symbol)
+        return symbol
+    if isinstance(value, list | tuple):
+        made = [_symbolic(hidet, item, symbols) for item in cast("Sequence[Any]", value)]
+        return made if isinstance(value, list) else tuple(made)
+    if isinstance(value, Mapping):
+        return {key: _symbolic(hidet, item, symbols) for key, item in cast("Mapping[Any, Any]", value).items()}
+    return value
+
+
+def _tensors(hidet: Any, value: Any) -> list[Any]:
+    if isinstance(value, hidet.Tensor):
+        return [value]
+    if isinstance(value, Mapping):
+        value = list(cast("Mapping[Any, Any]", value).values())
+    if isinstance(value, list | tuple):
+        return [tensor for item in cast("Sequence[Any]", value) for tensor in _tensors(hidet, item)]
+    return []
