@@ -131,6 +131,29 @@ def torch(session: nox.Session) -> None:
     session.run("pytest", "tests/torch", *workers, *session.posargs, env={"OMP_NUM_THREADS": "1"})
 
 
+@lane(name="hidet", version="3.11")
+def hidet(session: nox.Session) -> None:
+    """Live capture on real Hidet, on the CPU."""
+    session.install(*requirements("torch"))
+    session.install("--no-deps", *requirements("hidet"))
+    session.install("-e", ".", *requirements("pytest", "hidet-needs"))
+    session.run("pytest", "tests/hidet", *session.posargs, env={"OMP_NUM_THREADS": "1"})
+
+
+@lane(name="megengine", version="3.10")
+def megengine(session: nox.Session) -> None:
+    """Live capture and statistics on real MegEngine, which has no build for Python above 3.10."""
+    session.install("-e", ".", *requirements("pytest", "megengine"))
+    session.run("pytest", "tests/megengine", *session.posargs, env={"OMP_NUM_THREADS": "1"})
+
+
+@lane(name="paddle", version="3.11")
+def paddle(session: nox.Session) -> None:
+    """Live capture on real PaddlePaddle, on the CPU, and the drop-in for paddleviz."""
+    session.install("-e", ".", *requirements("pytest", "paddle"))
+    session.run("pytest", "tests/paddle", *session.posargs)
+
+
 @lane(name="viewer")
 def viewer(session: nox.Session) -> None:
     """The page's own tests (TypeScript), and that the committed bundle is what its source gives."""
@@ -145,7 +168,9 @@ def viewer(session: nox.Session) -> None:
         session.run("npm", "run", "build", "--", str(fresh), external=True)
     committed = Path("src/opscope/_viewer")
     stale = [
-        name for name in ("viewer.js", "viewer.css") if (fresh / name).read_bytes() != (committed / name).read_bytes()
+        name
+        for name in ("viewer.js", "viewer.css", "headless.js")
+        if (fresh / name).read_bytes() != (committed / name).read_bytes()
     ]
     if stale:
         session.error(f"src/opscope/_viewer: {' and '.join(stale)} is not what viewer/src gives: run `make viewer`")
@@ -181,7 +206,7 @@ def needed(session: nox.Session, *programs: str) -> None:
 
 def lanes_of_their_own() -> list[str]:
     """Tests that need a framework or a browser, which the core lane leaves out."""
-    return [f"--ignore=tests/{name}" for name in ("jittor", "torch", "browser")]
+    return [f"--ignore=tests/{name}" for name in ("jittor", "torch", "browser", "hidet", "megengine", "paddle")]
 
 
 @lane(name="core")

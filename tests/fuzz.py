@@ -53,7 +53,12 @@ def samples() -> dict[str, bytes]:
             found[out.name] = out.read_bytes()
             # As another tool would write it: then our reader takes all attributes as they are.
             found[f"other.{out.name}"] = found[out.name].replace(b"opscope 1", b"other", 1)
-    return found | torch_samples()
+    return found | torch_samples() | megengine_samples() | hidet_samples()
+
+
+def megengine_samples() -> dict[str, bytes]:
+    """Dumped models of both formats; they are small, so that a changed byte is seldom one of a weight."""
+    return {p.name: p.read_bytes() for p in sorted((DATA / "megengine").glob("tiny*.mge"))}
 
 
 def torch_samples() -> dict[str, bytes]:
@@ -66,6 +71,25 @@ def torch_samples() -> dict[str, bytes]:
     for name in ("net", "branches", "sized", "joint"):
         with zipfile.ZipFile(DATA / "torch" / f"{name}.pt2") as archive:
             found[f"{name}.model.json"] = archive.read(f"{name}/models/model.json")
+    return found
+
+
+def paddle_samples() -> dict[str, bytes]:
+    """Dumps, logs (the beginning of long ones) and PIR programs."""
+    paths = [path for path in sorted((DATA / "paddle").iterdir()) if path.suffix in (".dot", ".log")]
+    found = {path.name: path.read_bytes()[:60_000] for path in paths}
+    for name in ("branches", "example", "example_train"):
+        found[f"{name}.json"] = (DATA / "paddle" / f"{name}.json").read_bytes()
+    return found
+
+
+def hidet_samples() -> dict[str, bytes]:
+    """Graphs as JSON and as text, of both dialects, with fused operators and without."""
+    found: dict[str, bytes] = {}
+    for version, fused in (("0.2.1", "5_FuseOperatorPass"), ("0.6.1", "6_FuseOperatorPass")):
+        folder = DATA / "hidet" / version
+        for name in ("outs/0_Origin.json", f"outs/{fused}.json", "graph_before.txt", "graph_after.txt"):
+            found[f"hidet-{version}-{Path(name).name}"] = (folder / name).read_bytes()
     return found
 
 
@@ -207,6 +231,8 @@ def run(runs: int, seed: int, found: dict[str, bytes] | None = None) -> Iterator
             data = mutate_inside(name, data, rng)
         elif rng.random() < 0.7 and zipfile.is_zipfile(io.BytesIO(data)) and not name.endswith(".opscope"):
             data = mutate_member(data, rng, others)
+        elif rng.random() < 0.6 and name.endswith((".log", ".dot")):
+            data = mutate_code(data.decode("utf-8", "replace"), rng).encode("utf-8", "surrogatepass")
         else:
             data = mutate(data, rng, others)
         previous = signal.signal(signal.SIGALRM, _too_long)

@@ -38,7 +38,9 @@ ALLOWED = {
 ONLY = {"ir": "numpy", "errors": "", "files": ""}
 
 # Imported inside functions only, so that `import opscope` stays fast and works without them.
-LAZY = "duckdb hidet jittor megengine onnx onnx_ir paddle pandas polars tensorboard torch"
+LAZY = (
+    "duckdb hidet jittor megengine onnx onnx_ir paddle pandas polars py_mini_racer reportlab resvg_py tensorboard torch"
+)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import pty
@@ -12,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,6 +211,7 @@ def test_the_page(client: Client) -> None:
     assert text.startswith("<!doctype html>")
     assert '<div id="opscope"></div>' in text
     config = json.loads(re.search(r'<script id="opscope-config" type="application/json">(.*?)</script>', text)[1])  # type: ignore[index]
+    assert config.pop("devices")
     assert config == {
         "mode": "server",
         "token": client.server.token,
@@ -225,7 +228,12 @@ def test_a_capture_is_an_opscope_file(client: Client) -> None:
     answer = client.ask("/api/capture/0")
     assert answer.status == 200
     assert answer.headers["Content-Length"] == str(len(answer.body))
-    assert from_bytes("x", answer.body).text() == opscope.open(SIMPLE, sources=[JITTOR]).text()
+    sent = from_bytes("x", answer.body)
+    costs = {name for name in sent.tables if name.startswith("opscope: ")}
+    assert costs == {"opscope: cost 0", "opscope: memory 0", "opscope: parameters 0"}
+    for name in costs:
+        del sent.tables[name]
+    assert sent.text() == opscope.open(SIMPLE, sources=[JITTOR]).text()
     tag = answer.headers["ETag"]
     again = client.ask("/api/capture/0", headers={"If-None-Match": f'"other", {tag}'})
     assert (again.status, again.body) == (304, b"")
@@ -234,6 +242,20 @@ def test_a_capture_is_an_opscope_file(client: Client) -> None:
     assert client.ask("/api/captures").json() == [
         {"name": "simple_model_train.pkl", "url": "api/capture/0", "stages": [{"name": "trace", "nodes": 123}]}
     ]
+
+
+def test_a_large_graph_is_counted_when_it_has_been_sent(monkeypatch: pytest.MonkeyPatch, client: Client) -> None:
+    monkeypatch.setattr("opscope.server.shelf._MANY_NODES", 100)
+    assert client.ask("/api/captures").json()[0]["costs"] == "api/costs/0"
+    whole = from_bytes("x", client.ask("/api/capture/0").body)
+    assert not [name for name in whole.tables if name.startswith("opscope: ")]
+    with zipfile.ZipFile(io.BytesIO(client.ask("/api/costs/0").body)) as archive:  # tables of stages that it has not
+        manifest = json.loads(archive.read("manifest.json"))
+        assert (manifest["stages"], manifest["graphs"]) == ([], [])
+        assert manifest["tables"][0]["name"] == "opscope: cost 0"
+        assert "tables/2.arrow" in archive.namelist()
+    assert client.ask("/api/costs/7").status == 404
+    assert client.ask("/api/costs/0", token=False).status == 403
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from opscope.ir import Graph, Node, Value
 from opscope.opening import open
 
 if TYPE_CHECKING:
-    from opscope.tracing import record, trace
+    from opscope.diffing import diff, passes
+    from opscope.statistics import formula, stats
+    from opscope.tracing import record, trace, ways
 
 __version__ = "0.1.0"
 
@@ -26,16 +28,29 @@ __all__ = [
     "Node",
     "OpscopeError",
     "Value",
+    "diff",
+    "formula",
     "open",
+    "passes",
     "record",
+    "stats",
     "trace",
+    "ways",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Tracing is loaded when it is first asked for: opening a file does not need it."""
-    if name in ("record", "trace"):
+    if name in ("record", "trace", "ways"):
         from opscope import tracing
 
         return getattr(tracing, name)
+    if name in ("diff", "passes"):
+        from opscope import diffing
+
+        return getattr(diffing, name)
+    if name in ("formula", "stats"):
+        from opscope import statistics
+
+        return getattr(statistics, name)
     raise AttributeError(f"module 'opscope' has no attribute {name!r}")

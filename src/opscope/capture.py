@@ -11,6 +11,8 @@ from opscope import ir
 if TYPE_CHECKING:
     import arro3.core as ac
 
+    from opscope.statistics import Stats
+
 
 class Capture(ir.Capture):
     """What was captured from one model or file."""
@@ -29,7 +31,7 @@ class Capture(ir.Capture):
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write to a file; its ending says the format: .opscope, .html (one page that works offline), .dot,
-        .mmd, .json (Model Explorer), .parquet (a folder)."""
+        .mmd, .json (Model Explorer), .parquet (a folder), .svg, .png, .pdf (docs/pictures.md)."""
         from opscope.export import registry
 
         registry.export(self, path, **options)
@@ -45,6 +47,16 @@ class Capture(ir.Capture):
 
         graph = stage_of(self, stage).graph
         return [graph.node(index) for index in find(graph, query).tolist()]
+
+    def stats(self, stage: str | None = None) -> Stats:
+        """What it costs: parameters, FLOPs, activations, memory, bytes; docs/stats.md tells how they are counted.
+
+        >>> print(cap.stats())                                           # doctest: +SKIP
+        >>> cap.stats().by_op()                                          # doctest: +SKIP
+        """
+        from opscope.statistics import of_capture
+
+        return of_capture(self, stage)
 
     def show(self, name: str = "capture", *, browser: bool = True) -> str:
         """Open the interactive page in the browser and return its address.

@@ -104,7 +104,7 @@ def test_the_url_holds_tab_and_kind(page: Page, pages: Callable[[str], str]) -> 
 def test_stages_stand_in_a_row_and_keep_the_selection(page: Page, pages: Callable[[str], str]) -> None:
     ready(page, pages("joint"))
     row = page.locator(".stages")
-    assert row.locator(".stage").all_text_contents() == ["joint22", "forward6", "backward16"]
+    assert row.locator(".stage-name").all_text_contents() == ["joint22", "forward6", "backward16"]
     page.evaluate("opscope.select(['#2'])")
     tab(page, "IR")
     row.get_by_role("tab", name="forward").click()

@@ -105,6 +105,24 @@ def test_parameters_with_all_their_names() -> None:
     assert found.unused == ["never.weight", "never.bias"]
 
 
+class Flat(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        both = torch.randn(20)
+        self.a, self.b = nn.Parameter(both[:10].view(2, 5)), nn.Parameter(both[10:].view(2, 5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.a.t() + x @ self.b.t()
+
+
+@pytest.mark.parametrize("fake", [False, True])
+def test_parts_of_a_flat_buffer_are_not_tied(fake: bool) -> None:
+    stats = opscope.stats(Flat(), torch.randn(3, 5), fake=fake)
+    assert (stats.total.params, stats.parameters.tied, stats.parameters.unused) == (20, [], [])
+    assert stats.total.macs == 60
+    assert sum(row["params"] for row in stats.by_module(depth=1).rows) == 20
+
+
 def test_a_backward_pass_is_counted_from_what_ran() -> None:
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
     stats = opscope.stats(model, torch.randn(3, 8), train=True)

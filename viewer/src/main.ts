@@ -1,5 +1,6 @@
 // One bundle, two lives: in a worker it is the engine, in a document it is the page.
 
+import type { Device } from './engine/roofs.ts';
 import { App, type Services } from './page/app.ts';
 import { handle } from './page/handle.ts';
 import { serve } from './engine/worker.ts';
@@ -8,7 +9,8 @@ import { connect } from './state/client.ts';
 interface Config {
   mode: 'server' | 'file' | 'notebook';
   token?: string;
-  captures: { name: string; url?: string; data?: string }[];
+  captures: { name: string; url?: string; data?: string; costs?: string }[];
+  devices?: Device[];
   title?: string;
   height?: number;
   editor?: string;
@@ -25,7 +27,10 @@ function start(script: HTMLScriptElement | null): void {
   (window as unknown as { opscope: unknown }).opscope = handle(app);
   app.run(
     (async () => {
-      for (const capture of config.captures) await app.add(await content(capture, config), capture.name);
+      for (const capture of config.captures) {
+        const { costs } = capture;
+        await app.add(await content(capture, config), capture.name, costs ? () => download(costs, config) : undefined);
+      }
     })(),
   );
 }
@@ -54,6 +59,7 @@ function authorization(config: Config): Record<string, string> {
 
 function services(config: Config): Services {
   return {
+    devices: config.devices ?? [],
     editor: config.editor ?? 'vscode://file/{file}:{line}',
     async source(capture, file) {
       if (config.mode !== 'server') return null;
@@ -70,9 +76,14 @@ function services(config: Config): Services {
         body: data,
         headers: authorization(config),
       });
-      const entry = (await answer.json()) as { error?: string; url?: string; name?: string };
+      const entry = (await answer.json()) as { error?: string; url?: string; name?: string; costs?: string };
       if (!answer.ok || !entry.url) throw new Error(entry.error ?? `the server answered ${answer.status}`);
-      return { bytes: await download(entry.url, config), name: entry.name ?? file.name };
+      const { costs } = entry;
+      return {
+        bytes: await download(entry.url, config),
+        name: entry.name ?? file.name,
+        ...(costs ? { costs: () => download(costs, config) } : {}),
+      };
     },
   };
 }

@@ -72,6 +72,9 @@ export interface Paint {
   fill: (string | null)[] | null;
   /** Pairs of boxes (a, b, a, b …) that are joined by a dotted arc. */
   links: Int32Array | null;
+  /** The change of each box since the stage before (engine/diff.ts), and how many operators in it have changed. */
+  change: Uint8Array | null;
+  changed: Int32Array | null;
   /** Edge labels: none, shape on hover only, or always where there is room. */
   edgeLabels: 'hover' | 'always';
   /** Width of edges by the bytes they carry. */

@@ -16,8 +16,10 @@ COMMANDS = {
     "demo": "look at a real training graph that comes with opscope",
     "view": "look at files in the browser",
     "info": "what is in a file",
+    "stats": "what it costs: parameters, FLOPs, activations, memory, bytes",
     "ir": "the graph as text or as a table",
     "find": "search for operators and paths of operators",
+    "diff": "what changed between two graphs, or from stage to stage",
     "export": "write it as another format",
     "trace": "run a script and capture what it computes",
 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from opscope.files import replacing
-from opscope.ir import Capture
+from opscope.ir import Capture, Stage
 
 from . import page
+from .diff_page import side_by_side
 from .registry import Options
 
 
@@ -20,3 +21,8 @@ def export(capture: Capture, path: Path, options: Options) -> None:
 
 def render(capture: Capture, name: str) -> str:
     return page.one_file([(name, page.capture_bytes(capture))], f"{name} – opscope")
+
+
+def render_compared(before: tuple[Capture, Stage, str], after: tuple[Capture, Stage, str], name: str) -> str:
+    """The page with two graphs, each given with its capture and the name to show, and what is different."""
+    return render(side_by_side(before, after), name)

@@ -21,6 +21,9 @@ from opscope import wire
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
+from .costs import devices, with_costs
+from .diff_page import with_changes
+
 _LONGEST_TITLE = 200
 
 # Nothing is loaded from anywhere else and nothing is sent anywhere: not even by what a capture smuggles in.
@@ -43,16 +46,17 @@ def asset(name: str) -> bytes:
     return file.read_bytes()
 
 
-def capture_bytes(capture: Capture) -> bytes:
-    """The .opscope file of a capture."""
+def capture_bytes(capture: Capture, *, costs: bool = True) -> bytes:
+    """The .opscope file of a capture, with what the page shows beside it: what changed, and what operators cost."""
     out = io.BytesIO()
-    wire.write(capture, out)
+    shown = with_changes(capture)
+    wire.write(with_costs(shown) if costs else shown, out)
     return out.getvalue()
 
 
 def served(captures: Sequence[dict[str, str]], title: str, token: str) -> str:
     """The page of the server: script, style and captures are fetched, each with the token."""
-    config = {"mode": "server", "token": token, "captures": list(captures), "title": title}
+    config = {"mode": "server", "token": token, "captures": list(captures), "title": title, "devices": devices()}
     return _document(
         title,
         head=f'<link rel="stylesheet" href="viewer.css?token={token}">',
@@ -74,6 +78,7 @@ def one_file(
         "mode": mode,
         "captures": [{"name": name, "data": f"capture-{i}"} for i, (name, _) in enumerate(captures)],
         "title": title,
+        "devices": devices(),
     }
     if height is not None:
         config["height"] = height

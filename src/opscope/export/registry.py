@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 import os
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
@@ -25,15 +27,40 @@ BUILT_IN = {
     ".parquet": "opscope.export.parquet",
     ".html": "opscope.export.html",
     ".json": "opscope.export.model_explorer",
+    ".tensorboard": "opscope.export.tensorboard",
+    ".svg": "opscope.export.picture",
+    ".png": "opscope.export.picture",
+    ".pdf": "opscope.export.picture",
 }
+PICTURES = (".svg", ".png", ".pdf")
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=2)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a picture is drawn; what is None or empty was not asked for."""
+
+    phases: tuple[str, ...] = ()
+    direction: str | None = None
+    theme: str | None = None
+    size: str | None = None  # "1600" or "1600x900", in pixels
+    engine: str | None = None
+    whole: bool = False  # every operator, repeats too
+    open: tuple[str, ...] = ()  # scopes to open besides
 
 
 @dataclass(frozen=True)
 class Options:
-    """Which stage to draw, and how deep into the modules."""
+    """Which stage to draw, how deep into the modules, and how."""
 
     stage: str | None = None
     depth: int | None = None
+    ending: str = ""
+    look: Look = Look()
+    say: Callable[[str], None] = _warn  # what the user should know about a file that was written
 
 
 class Exporter(Protocol):
@@ -45,14 +72,32 @@ def endings() -> list[str]:
 
 
 def export(
-    capture: Capture, path: str | os.PathLike[str], *, stage: str | None = None, depth: int | None = None
+    capture: Capture,
+    path: str | os.PathLike[str],
+    *,
+    stage: str | None = None,
+    depth: int | None = None,
+    format: str | None = None,
+    say: Callable[[str], None] = _warn,
+    **look: Any,
 ) -> None:
+    """Write a capture. `format` (such as `.tensorboard`) takes the place of the ending of `path`; `look` is that of
+    a picture (docs/pictures.md)."""
     path = Path(path)
-    _exporter(path).export(capture, path, Options(stage, depth))
+    ending = format or path.suffix.lower()
+    exporter = _exporter(path, ending)
+    try:
+        wanted = Look(**look)
+    except TypeError:
+        strange = sorted(set(look) - {field.name for field in fields(Look)})
+        raise TypeError(f"export() has no option {', '.join(strange)}") from None
+    if wanted != Look() and ending not in PICTURES:
+        given = ", ".join(field.name for field in fields(Look) if getattr(wanted, field.name) != field.default)
+        raise OpscopeError(f"{path}: only pictures ({', '.join(PICTURES)}) have a {given}")
+    exporter.export(capture, path, Options(stage, depth, ending, wanted, say))
 
 
-def _exporter(path: Path) -> Exporter:
-    ending = path.suffix.lower()
+def _exporter(path: Path, ending: str) -> Exporter:
     plugins = {entry.name: entry for entry in entry_points(group=GROUP)}
     double = [name for name in plugins if name in BUILT_IN]
     if double:

@@ -24,14 +24,13 @@ _MAGIC: list[tuple[bytes, str, str]] = [
     (b"\x89PNG", "a picture", "open the .opscope file it was exported from"),
     (b"\x1f\x8b", "a gzip file", "unpack it first (gunzip)"),
     (b"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it first (zstd -d)"),
-    (b"mgb", "a MegEngine model", f"this version does not read it: {_TRACE}; {_PLUGIN}"),
 ]
 
 _ENDINGS: dict[str, tuple[str, str]] = {
     ".onnx": ("an ONNX model", f"this version does not read ONNX: {_TRACE}; {_PLUGIN}"),
     ".tflite": ("a TensorFlow Lite model", f"this version does not read it; {_PLUGIN}"),
     ".pb": ("a TensorFlow graph", f"this version does not read it; {_PLUGIN}"),
-    ".mge": ("a MegEngine model", f"this version does not read it; {_PLUGIN}"),
+    ".mge": ("a MegEngine model", "its content is not one: dump it again"),
     ".pdmodel": ("a PaddlePaddle program", f"this version does not read it; {_PLUGIN}"),
     ".pdiparams": ("PaddlePaddle weights", _WEIGHTS),
     ".safetensors": ("safetensors weights", _WEIGHTS),

@@ -25,8 +25,13 @@ BUILT_IN = {
     "pt2": "opscope.readers.torch.pt2",
     "torchscript": "opscope.readers.torch.torchscript",
     "chakra": "opscope.readers.torch.chakra",
+    "megengine": "opscope.readers.megengine",
     "jittor-trace": "opscope.readers.jittor",
+    "paddle-pir": "opscope.readers.paddle.pir",
+    "paddle-dump": "opscope.readers.paddle.dump",
+    "hidet": "opscope.readers.hidet",
     "model-explorer": "opscope.readers.model_explorer",
+    "paddle-log": "opscope.readers.paddle.glog",  # looks through the whole file, so last
 }
 
 

@@ -97,6 +97,8 @@ class Handler(BaseHTTPRequestHandler):
             self._json(HTTPStatus.OK, [shown.summary(i) for i, shown in enumerate(shelf.all())])
         elif path.startswith("/api/capture/"):
             self._capture(path.removeprefix("/api/capture/"))
+        elif path.startswith("/api/costs/"):
+            self._costs(path.removeprefix("/api/costs/"))
         elif path == "/api/source":
             self._source(query)
         else:
@@ -108,7 +110,7 @@ class Handler(BaseHTTPRequestHandler):
         chosen = set(query.get("capture", ()))
         if chosen:
             shown = [(i, one) for i, one in shown if str(i) in chosen]
-        captures = [{"name": one.name, "url": f"api/capture/{i}"} for i, one in shown]
+        captures = [one.entry(i) for i, one in shown]
         title = f"{shown[0][1].name} – opscope" if shown else "opscope"
         text = page.served(captures, title, self._server.token)
         # So that the page can be loaded again after it has taken the token out of its address. The name has the
@@ -124,6 +126,12 @@ class Handler(BaseHTTPRequestHandler):
         if tag in [part.strip() for part in self.headers.get("If-None-Match", "").split(",")]:
             return self._send(HTTPStatus.NOT_MODIFIED, None, b"", {"ETag": tag})
         self._send(HTTPStatus.OK, "application/octet-stream", data, {"ETag": tag, "Cache-Control": "no-cache"})
+
+    def _costs(self, number: str) -> None:
+        shown = self._server.shelf.get(number)
+        if shown is None:
+            return self._refuse(HTTPStatus.NOT_FOUND)
+        self._send(HTTPStatus.OK, "application/octet-stream", shown.costs())
 
     def _source(self, query: dict[str, list[str]]) -> None:
         shown = self._server.shelf.get(query.get("capture", ["0"])[0])

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from threading import RLock
 from typing import Any
 
+from opscope import wire
+from opscope.export.costs import costs_alone
 from opscope.export.page import capture_bytes
 from opscope.ir import Capture, Graph
 
 _LARGEST_SOURCE = 8 << 20
+_MANY_NODES = 200_000  # a graph of more is sent first and counted when the page has drawn it
 
 
 @dataclass
@@ -26,13 +30,33 @@ class Shown:
 
     @cached_property
     def _content(self) -> tuple[bytes, str]:
-        data = capture_bytes(self.capture)
+        data = capture_bytes(self.capture, costs=not self.is_large)
         return data, f'"{hashlib.sha256(data).hexdigest()[:32]}"'
 
     def content(self) -> tuple[bytes, str]:
         """The .opscope bytes and their ETag, made when first asked for."""
         with self._lock:
             return self._content
+
+    @property
+    def is_large(self) -> bool:
+        return sum(stage.graph.n_nodes for stage in self.capture.stages) > _MANY_NODES
+
+    @cached_property
+    def _costs(self) -> bytes:
+        out = io.BytesIO()
+        wire.write(costs_alone(self.capture), out)
+        return out.getvalue()
+
+    def costs(self) -> bytes:
+        """What the operators of a large capture cost: .opscope bytes with tables alone."""
+        with self._lock:
+            return self._costs
+
+    def entry(self, number: int) -> dict[str, str]:
+        """Where the page finds it."""
+        more = {"costs": f"api/costs/{number}"} if self.is_large else {}
+        return {"name": self.name, "url": f"api/capture/{number}", **more}
 
     @cached_property
     def _named(self) -> dict[str, int]:
@@ -59,7 +83,7 @@ class Shown:
 
     def summary(self, number: int) -> dict[str, Any]:
         stages = [{"name": stage.name, "nodes": stage.graph.n_nodes} for stage in self.capture.stages]
-        return {"name": self.name, "url": f"api/capture/{number}", "stages": stages}
+        return {**self.entry(number), "stages": stages}
 
 
 def _graphs(capture: Capture) -> list[Graph]:

@@ -68,7 +68,7 @@ def numbers(given: Input, seed: int = 0) -> npt.NDArray[Any]:
 
 def arguments(inputs: list[Input], framework: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The tensors of a framework: those by position, and those by name."""
-    make: Any = {"torch": _torch, "jittor": _jittor}.get(framework)
+    make: Any = {"torch": _torch, "jittor": _jittor, "paddle": _paddle, "megengine": _megengine}.get(framework)
     if make is None:
         raise OpscopeError(f"--input cannot make tensors of {framework}")
     made = [(given.name, make(given, numbers(given, seed))) for seed, given in enumerate(inputs)]
@@ -84,3 +84,13 @@ def _jittor(given: Input, array: npt.NDArray[Any]) -> Any:
     if given.dtype == "bfloat16" or given.dtype.startswith("complex"):
         raise OpscopeError(f"Jittor has no {given.dtype}")
     return importlib.import_module("jittor").array(array).cast(given.dtype)
+
+
+def _paddle(given: Input, array: npt.NDArray[Any]) -> Any:
+    return importlib.import_module("paddle").to_tensor(array).astype(given.dtype)
+
+
+def _megengine(given: Input, array: npt.NDArray[Any]) -> Any:
+    if given.dtype in ("bfloat16", "float64", "int64") or given.dtype.startswith("complex"):
+        raise OpscopeError(f"MegEngine has no {given.dtype}")
+    return importlib.import_module("megengine").Tensor(array.astype(given.dtype))

@@ -57,6 +57,7 @@ class Framework(NamedTuple):
 
 # The key is the name one imports and the name of `framework=`.
 FRAMEWORKS: dict[str, Framework] = {
+    "hidet": Framework("opscope.tracers.hidet", ("hidet",)),
     "jittor": Framework("opscope.tracers.jittor", ("jittor", "jittor_core")),
     "paddle": Framework("opscope.tracers.paddle", ("paddle",)),
     "torch": Framework("opscope.tracers.torch", ("torch",)),

@@ -186,7 +186,8 @@ class _Recorder:
                 reasons.append(str(reason))
         if not captures:
             raise registry.NothingRecorded(f"{path}: {'; '.join(reasons)}")
-        first, *others = [name for name in self._sessions if name in captures]
+        # Hidet computes constants with torch while it compiles: what the script is about is Hidet's graph.
+        first, *others = sorted((name for name in self._sessions if name in captures), key=lambda n: n != "hidet")
         capture = captures[first]
         capture.warnings.extend(self.warnings)
         if others:

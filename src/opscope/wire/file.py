@@ -29,8 +29,9 @@ _DATE = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same capture gives th
 # -- writing --------------------------------------------------------------------------------------
 
 
-def write(capture: Capture, file: BinaryIO) -> None:
-    """Write a capture to an open binary file."""
+def write(capture: Capture, file: BinaryIO, *, packed: bool = True) -> None:
+    """Write a capture to an open binary file. Not packed, its members are stored as they are: large, and soon made."""
+    method = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
     graphs = all_graphs(capture)
     number = {id(graph): i for i, graph in enumerate(graphs)}
     manifest: dict[str, Any] = {
@@ -90,7 +91,7 @@ def write(capture: Capture, file: BinaryIO) -> None:
     tables["listings"] = text_columns(("stage", "kind", "text"), listings)
     tables["sources"] = text_columns(("path", "text"), [*capture.sources.items()])
 
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
+    with zipfile.ZipFile(file, "w", method, compresslevel=_LEVEL) as archive:
         # The manifest stands first: whoever reads the first bytes sees what this is.
         _put(archive, MANIFEST, json.dumps(manifest, indent=1).encode())
         for name, columns in tables.items():
@@ -101,7 +102,7 @@ def write(capture: Capture, file: BinaryIO) -> None:
 
 def _put(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     info = zipfile.ZipInfo(name, _DATE)
-    info.compress_type = zipfile.ZIP_DEFLATED
+    info.compress_type = archive.compression
     archive.writestr(info, data, compresslevel=_LEVEL)
 
 

@@ -57,6 +57,10 @@ def main() -> None:
         loss.backward()
         optimizer.step()
     capture.save(HERE / "step.opscope")
+    from opscope.export.page import capture_bytes  # here: the line numbers above are in tests
+
+    passes = opscope.open(HERE.parent / "hidet" / "0.2.1" / "outs")
+    (HERE / "passes.opscope").write_bytes(capture_bytes(passes, costs=False))  # with what each pass changed
 
 
 if __name__ == "__main__":

@@ -135,6 +135,11 @@ function badge(frame: Frame, text: string, width: number, right: number, middle:
   ctx.textAlign = 'left';
 }
 
+/** The boxes that the last paintLeaves drew. */
+export function leavesOnScreen(): Bag {
+  return leaves;
+}
+
 export function paintLeaves(frame: Frame): void {
   const {
     scene: { boxes },

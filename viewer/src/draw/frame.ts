@@ -38,7 +38,7 @@ export interface Frame {
   y0: number;
   x1: number;
   y1: number;
-  /** While things move to a new layout: how much of each box and edge is to be seen. */
+  /** How much of each box and edge is to be seen: while things move to a new layout; edges of ghosts always. */
   boxAlpha: Float32Array | null;
   edgeAlpha: Float32Array | null;
 }
@@ -53,6 +53,8 @@ export function noPaint(): Paint {
     hoveredEdge: -1,
     links: null,
     fill: null,
+    change: null,
+    changed: null,
     edgeLabels: 'hover',
     edgeWidth: 'plain',
   };
@@ -75,6 +77,7 @@ export interface FrameInput extends Pick<
   'ctx' | 'scene' | 'index' | 'theme' | 'paint' | 'marks' | 'fitter' | 'pixels' | 'screen' | 'ratio' | 'still'
 > {
   view: View;
+  edgeAlpha?: Float32Array | null;
 }
 
 export function frameOf(input: FrameInput): Frame {
@@ -91,7 +94,7 @@ export function frameOf(input: FrameInput): Frame {
     x1: seen.x + seen.width + margin,
     y1: seen.y + seen.height + margin,
     boxAlpha: null,
-    edgeAlpha: null,
+    edgeAlpha: input.edgeAlpha ?? null,
   };
 }
 

@@ -249,7 +249,7 @@ export function paintEdgeLabels(frame: Frame): void {
     paint,
     zoom,
   } = frame;
-  if (paint.edgeLabels === 'always' && zoom >= 0.6 && frame.edgeAlpha === null) {
+  if (paint.edgeLabels === 'always' && zoom >= 0.6 && frame.boxAlpha === null) {
     piecesIn(frame);
     const taken: Placed[] = [];
     for (let i = 0; i < found.size && taken.length < 240; i++) {

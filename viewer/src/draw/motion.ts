@@ -14,6 +14,8 @@ import type { View } from './view.ts';
 import { easeOut } from './view.ts';
 
 const MS = 220;
+/** From one stage to the next there is more to follow. */
+const MS_STAGES = 480;
 const MOST = 3000;
 /** Up to this many boxes all are looked up by item; beyond, only those on the screen. */
 const MOST_KNOWN = 50_000;
@@ -25,8 +27,17 @@ interface Place {
   h: number;
 }
 
+/** What belongs together in two scenes whose items are numbered differently. */
+export interface Kinship {
+  same: Map<number, number>; // item now -> item before
+  back: Map<number, number>; // item before -> item now
+  from: Map<number, number>; // item now -> what it came out of
+  into: Map<number, number>; // item before -> what it went into
+}
+
 export class Motion {
   #start = -1;
+  #ms = MS;
   #scene: Scene;
   #index: SceneIndex;
   #fitter: Fitter;
@@ -43,16 +54,17 @@ export class Motion {
   #newId: Int32Array;
 
   /** A movement between two scenes, or null where there is too much to move. */
-  static between(old: Scene, oldIndex: SceneIndex, oldView: View, frame: Frame, view: View): Motion | null {
+  static between(old: Scene, oldIndex: SceneIndex, oldView: View, frame: Frame, view: View, kin?: Kinship): Motion | null {
     const before: Frame = { ...frame, scene: old, index: oldIndex, ...windowOf(oldView, frame) };
     if (fromAfar(frame) || fromAfar(before)) return null;
     const [gone, come] = [seen(before), seen(frame)];
     if (gone.length > MOST || come.length > MOST) return null;
-    return new Motion(old, gone, oldView, frame, come, view);
+    return new Motion(old, gone, oldView, frame, come, view, kin);
   }
 
-  private constructor(old: Scene, gone: Int32Array, oldView: View, frame: Frame, come: Int32Array, view: View) {
+  private constructor(old: Scene, gone: Int32Array, oldView: View, frame: Frame, come: Int32Array, view: View, kin?: Kinship) {
     const scene = frame.scene;
+    if (kin) this.#ms = MS_STAGES;
     const grow = oldView.zoom / view.zoom;
     const oldPlace = (b: number): Place => ({
       x: (old.boxes.x[b]! - oldView.x) * grow + view.x,
@@ -62,8 +74,12 @@ export class Motion {
     });
     const oldOf = byItem(old, gone);
     const newOf = byItem(scene, come);
-    const oldBox = (b: number): number => oldOf.get(scene.boxes.item[b]!) ?? -1;
-    const newBox = (b: number): number => newOf.get(old.boxes.item[b]!) ?? -1;
+    const found = (by: Map<number, number>, item: number | undefined): number => (item === undefined ? -1 : (by.get(item) ?? -1));
+    const oldBox = (b: number): number => found(oldOf, kin ? kin.same.get(scene.boxes.item[b]!) : scene.boxes.item[b]!);
+    const newBox = (b: number): number => found(newOf, kin ? kin.back.get(old.boxes.item[b]!) : old.boxes.item[b]!);
+    // What came out of another box starts there, what went into another ends there.
+    const source = (b: number): number => found(oldOf, kin?.from.get(scene.boxes.item[b]!));
+    const end = (b: number): number => found(newOf, kin?.into.get(old.boxes.item[b]!));
     const leaving = gone.filter((b) => newBox(b) < 0);
     const n = come.length + leaving.length;
     this.#way = new Int8Array(n);
@@ -76,14 +92,22 @@ export class Motion {
       this.#way[i] = was < 0 ? 1 : 0;
       this.#to.push(to);
       this.#from.push(
-        was >= 0 ? oldPlace(was) : carried(to, scene, b, (a) => (oldBox(a) < 0 ? null : [placeOf(scene, a), oldPlace(oldBox(a))])),
+        was >= 0
+          ? oldPlace(was)
+          : source(b) >= 0
+            ? centred(to, oldPlace(source(b)))
+            : carried(to, scene, b, (a) => (oldBox(a) < 0 ? null : [placeOf(scene, a), oldPlace(oldBox(a))])),
       );
     });
     leaving.forEach((b, i) => {
       const from = oldPlace(b);
       this.#way[come.length + i] = -1;
       this.#from.push(from);
-      this.#to.push(carried(from, old, b, (a) => (newBox(a) < 0 ? null : [oldPlace(a), placeOf(scene, newBox(a))])));
+      this.#to.push(
+        end(b) >= 0
+          ? centred(from, placeOf(scene, end(b)))
+          : carried(from, old, b, (a) => (newBox(a) < 0 ? null : [oldPlace(a), placeOf(scene, newBox(a))])),
+      );
     });
     const texts = [''];
     const pick = (of: (s: Scene) => ArrayLike<number>, out: Int32Array | Uint8Array): typeof out => {
@@ -134,7 +158,7 @@ export class Motion {
   /** What to draw at a time: a frame over the small scene. */
   at(now: number, frame: Frame): Frame {
     if (this.#start < 0) this.#start = now;
-    const t = Math.max(0, Math.min(1, (now - this.#start) / MS));
+    const t = Math.max(0, Math.min(1, (now - this.#start) / this.#ms));
     const moved = easeOut(t);
     const { boxes, edges } = this.#scene;
     for (let i = 0; i < boxes.count; i++) {
@@ -144,7 +168,9 @@ export class Motion {
       boxes.width[i] = from.w + (to.w - from.w) * moved;
       boxes.height[i] = from.h + (to.h - from.h) * moved;
       const way = this.#way[i]!;
-      this.#boxAlpha[i] = way === 0 ? 1 : way > 0 ? moved * moved : Math.max(0, 1 - 2 * moved);
+      // From stage to stage one sees what runs together and what comes apart.
+      const [coming, going] = this.#ms === MS ? [moved * moved, Math.max(0, 1 - 2 * moved)] : [t, (1 - t) ** 2];
+      this.#boxAlpha[i] = way === 0 ? 1 : way > 0 ? coming : going;
       this.#marks[i] = this.#newId[i]! >= 0 ? (frame.marks[this.#newId[i]!] ?? 0) : 0;
     }
     for (let p = 0; p < edges.points.length; p++) edges.points[p] = this.#rest[p]! + this.#shift[p]! * (1 - moved);
@@ -168,13 +194,15 @@ export class Motion {
         links: null,
         hovered: -1,
         hoveredEdge: -1,
+        change: frame.paint.change && Uint8Array.from(this.#newId, (b) => (b < 0 ? 0 : frame.paint.change![b]!)),
+        changed: frame.paint.changed && Int32Array.from(this.#newId, (b) => (b < 0 ? 0 : frame.paint.changed![b]!)),
         fill: fill === null ? null : Array.from(this.#newId, (b) => (b < 0 ? null : (fill[b] ?? null))),
       },
     };
   }
 
   over(now: number): boolean {
-    return this.#start >= 0 && now - this.#start >= MS;
+    return this.#start >= 0 && now - this.#start >= this.#ms;
   }
 
   /** How far each box of the new scene is from its place at the start. */
@@ -224,6 +252,11 @@ function byItem(scene: Scene, some: Int32Array): Map<number, number> {
 function placeOf(scene: Scene, b: number): Place {
   const { x, y, width, height } = scene.boxes;
   return { x: x[b]!, y: y[b]!, w: width[b]!, h: height[b]! };
+}
+
+/** A place of the same size in the middle of another. */
+function centred(size: Place, at: Place): Place {
+  return { x: at.x + (at.w - size.w) / 2, y: at.y + (at.h - size.h) / 2, w: size.w, h: size.h };
 }
 
 /** Where a box is when the nearest group around it that is in both scenes is in its other place. */

@@ -1,5 +1,6 @@
 // One picture: from afar as pixels, near as cards.
 import { paintHeaders, paintLeaves, paintPanels, paintRings } from './cards.ts';
+import { paintChanges, paintChangeSigns } from './changes.ts';
 import type { Frame } from './frame.ts';
 import { paintLinks } from './links.ts';
 import { paintEdgeLabels, paintEdges, paintLitEdges } from './lines.ts';
@@ -35,10 +36,14 @@ export function paintFrame(frame: Frame): void {
     paintEdges(frame);
     paintHeaders(frame);
     paintLeaves(frame);
+    paintChanges(frame);
   }
   paintLinks(frame);
   paintLitEdges(frame);
-  if (!afar) paintRings(frame);
+  if (!afar) {
+    paintRings(frame);
+    paintChangeSigns(frame);
+  }
   paintGroupNames(frame);
   paintEdgeLabels(frame);
 }

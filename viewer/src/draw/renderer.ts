@@ -1,10 +1,11 @@
 // Draws a scene on a canvas, one frame when something changed.
 import type { Paint, Scene } from '../scene.ts';
 import { Camera, reducedMotion } from './camera.ts';
+import { ghostEdges } from './changes.ts';
 import type { Frame } from './frame.ts';
 import { frameOf, marksOf, noPaint } from './frame.ts';
 import { Fitter } from './label.ts';
-import { Motion } from './motion.ts';
+import { Motion, type Kinship } from './motion.ts';
 import { paintFrame } from './paint.ts';
 import { Pixels } from './pixels.ts';
 import { boxAt, buildIndex, edgeAt } from './spatial.ts';
@@ -69,9 +70,10 @@ export class Renderer {
   #marks: Uint8Array = new Uint8Array(0);
   #fitter = new Fitter(this.scene);
   #pixels = new Pixels();
+  #edgeAlpha: Float32Array | null = null;
   #motion: Motion | null = null;
   /** The scene before, until the first frame of the new one: only then is the new view known. */
-  #before: { scene: Scene; index: SceneIndex; view: View } | null = null;
+  #before: { scene: Scene; index: SceneIndex; view: View; kin?: Kinship } | null = null;
   #drawn: View = this.camera.view;
   #frame = 0;
   #settle: ReturnType<typeof setTimeout> | undefined;
@@ -101,10 +103,13 @@ export class Renderer {
     return this.#theme;
   }
 
-  /** Shows another scene. With `from` (what was shown), what is in both moves to its new place. */
-  setScene(scene: Scene, index: SceneIndex, from?: Scene): void {
+  /**
+   * Shows another scene. With `from` (what was shown), what is in both moves to its new place. `kin` says what is in both
+   * where items are numbered anew.
+   */
+  setScene(scene: Scene, index: SceneIndex, from?: Scene, kin?: Kinship): void {
     const animate = from !== undefined && from === this.scene && from.boxes.count > 0 && !reducedMotion();
-    this.#before = animate ? { scene: this.scene, index: this.index, view: this.#drawn } : null;
+    this.#before = animate ? { scene: this.scene, index: this.index, view: this.#drawn, kin } : null;
     this.#motion = null;
     this.scene = scene;
     this.index = index;
@@ -118,8 +123,11 @@ export class Renderer {
       hoveredEdge: -1,
       fill: null,
       links: null,
+      change: null,
+      changed: null,
     };
     this.#marks = new Uint8Array(scene.boxes.count);
+    this.#edgeAlpha = null;
     const whole = this.camera.fitOf({ x: 0, y: 0, width: scene.width, height: scene.height });
     this.camera.minZoom = Math.min(0.2, whole.zoom * 0.5);
     for (const changed of this.#listeners) changed();
@@ -132,6 +140,7 @@ export class Renderer {
     if (paint.selected !== undefined || paint.related !== undefined || paint.found !== undefined) {
       this.#marks = marksOf(this.paint, this.scene.boxes.count);
     }
+    if (paint.change !== undefined) this.#edgeAlpha = ghostEdges(this.scene, paint.change);
     this.draw();
   }
 
@@ -196,7 +205,8 @@ export class Renderer {
     const still = start - this.#lastMove > SETTLE;
     const frame = this.#frameFor(still);
     if (this.#before !== null) {
-      this.#motion = Motion.between(this.#before.scene, this.#before.index, this.#before.view, frame, this.camera.view);
+      const { scene, index, view, kin } = this.#before;
+      this.#motion = Motion.between(scene, index, view, frame, this.camera.view, kin);
       this.#before = null;
     }
     if (this.#motion === null) {
@@ -228,6 +238,7 @@ export class Renderer {
       ratio: globalThis.devicePixelRatio || 1,
       still,
       view: this.camera.view,
+      edgeAlpha: this.#edgeAlpha,
     });
   }
 }

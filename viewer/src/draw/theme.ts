@@ -42,6 +42,13 @@ export interface Theme {
   /** How much is left of boxes that are not lit. */
   dimmed: number;
   viewport: string;
+  /** By place in CHANGES: added, removed, changed, fused, split, rewritten, moved. */
+  changes: ChangeColours[];
+}
+
+export interface ChangeColours {
+  accent: string;
+  tint: string;
 }
 
 // PHASES: init, forward, backward, recompute, optimizer, other.
@@ -75,6 +82,15 @@ export const light: Theme = {
   onDark: '#ffffff',
   dimmed: 0.28,
   viewport: '#2f6feb',
+  changes: [
+    { accent: '#15803d', tint: '#dcf5e3' },
+    { accent: '#c81e2b', tint: '#fde4e4' },
+    { accent: '#a16207', tint: '#fdf0c4' },
+    { accent: '#7c3aed', tint: '#ede6fe' },
+    { accent: '#0e7490', tint: '#d8f3f8' },
+    { accent: '#1d4ed8', tint: '#dbe7fe' },
+    { accent: '#5b6475', tint: '#e8ebf0' },
+  ],
 };
 
 export const dark: Theme = {
@@ -107,6 +123,15 @@ export const dark: Theme = {
   onDark: '#f4f6fa',
   dimmed: 0.26,
   viewport: '#6aa5ff',
+  changes: [
+    { accent: '#4ade80', tint: '#12351f' },
+    { accent: '#ff7b7b', tint: '#421a1d' },
+    { accent: '#f5c542', tint: '#3b2f0c' },
+    { accent: '#b794ff', tint: '#2e2152' },
+    { accent: '#4dd4ec', tint: '#0f3640' },
+    { accent: '#7aa8ff', tint: '#172c57' },
+    { accent: '#a3adbd', tint: '#2a303b' },
+  ],
 };
 
 /** The colour of text that reads best on `background`. */

@@ -72,7 +72,7 @@ export function details(view: View, item: number): Details {
     const common = details.phases.flatMap((n, i) => (n ? [i] : []));
     if (!details.phase && common.length === 1) details.phase = PHASES[common[0]!]!;
     details.ops = [...ops].sort((a, b) => b[1] - a[1]).slice(0, 12);
-    details.measured = view.metrics.describeGroup(inside(view, item));
+    details.measured = view.metrics.describeGroup(item, tree, inside(view, item));
     // The same module in the other phases.
     for (let other = 1; other < tree.groups; other++) {
       if (other !== g && tree.scope[other] === tree.scope[g] && tree.scope[g]! > 0) {

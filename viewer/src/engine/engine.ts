@@ -7,13 +7,18 @@ import { PHASES, ROLES } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
 import { children, details, inside, kernel, kernels, labels } from './answers.ts';
 import { compose } from './compose.ts';
+import { Costs, type Figure } from './cost.ts';
+import { alive, costMap, memoryLine, roofs, steps } from './costviews.ts';
 import { row } from './csr.ts';
-import type { Calls, CaptureInfo, Details, KernelRow, Picture, TableRow, TreeRow, ViewOptions } from './messages.ts';
+import { CHANGES, classes, Diffs, GHOST, replaced } from './diff.ts';
+import { boxChanges, drawnItem, isOperator, kin, outerNodes, overlay, type Kin } from './diffview.ts';
+import type { Calls, CaptureInfo, ChangeRow, Details, FateRow, KernelRow, Picture, TableRow, TreeRow, ViewOptions } from './messages.ts';
 import { flow } from './flow.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
 import { between, trace } from './paths.ts';
 import { Repeats } from './repeats.ts';
+import type { Device } from './roofs.ts';
 import { csv, table } from './rows.ts';
 import { buildScene } from './scene.ts';
 import { buildTree, scopePath, type Tree } from './tree.ts';
@@ -28,12 +33,16 @@ const CONSTANT = ROLES.indexOf('constant');
 interface Entry {
   info: CaptureInfo;
   capture: Capture;
+  diffs: Diffs;
 }
 
 export class Engine {
   private entries: Entry[] = [];
   private views = new Map<string, View>();
   private view!: View; // from the first stage() on
+  private toward = -1; // the stage whose changes are marked in the picture of the one before it
+  /** What the page looks boxes up in; a picture that nobody points at does without. */
+  indexOf: typeof buildIndex = buildIndex;
   /** How many operators, in words of the page's language. */
   counts: (n: number) => string = (n) => `${NUMBERS.format(n)} op${n === 1 ? '' : 's'}`;
 
@@ -80,7 +89,22 @@ export class Engine {
         warnings: stage.warnings,
         listings: texts.kinds,
         linked: texts.linked,
+        seconds: stage.seconds ?? null,
+        changes: null as CaptureInfo['stages'][number]['changes'],
       });
+    }
+    const diffs = new Diffs(
+      capture,
+      stages.map((stage) => stage.nodes),
+    );
+    for (const [i, stage] of stages.entries()) {
+      const diff = diffs.of(i);
+      if (!diff) continue;
+      const counts = CHANGES.map((kind) => diff.changes.filter((change) => change.kind === kind).length);
+      const touched = CHANGES.map((kind) =>
+        diff.changes.reduce((n, change) => n + (change.kind === kind ? change.before.length + change.after.length : 0), 0),
+      );
+      stage.changes = { before: diff.before, counts, touched, same: diff.same };
     }
     const sources = Array.from({ length: capture.sources.path.length }, (_, i) => capture.sources.path.at(i));
     const info: CaptureInfo = {
@@ -93,41 +117,152 @@ export class Engine {
       stages,
       sources,
       metrics: Metrics.names(capture),
+      costs: Costs.has(capture),
     };
-    this.entries.push({ info, capture });
+    this.entries.push({ info, capture, diffs });
     return info;
   }
 
   async stage(id: number, stage: number, options: ViewOptions): Promise<Picture> {
-    const key = `${id}/${stage}`;
+    const before = this.shown && this.view.capture === this.entries[id]!.capture ? this.view : null;
+    this.view = await this.viewOf(id, stage, options, before);
+    return this.picture();
+  }
+
+  private async viewOf(id: number, stage: number, options: ViewOptions, from: View | null): Promise<View> {
+    const { capture, diffs } = this.entries[id]!;
+    const diff = options.overlay ? diffs.of(stage) : null;
+    const key = `${id}/${stage}${diff ? '/overlay' : ''}`;
     let view = this.views.get(key);
     if (!view) {
-      const { capture } = this.entries[id]!;
       const outer = await capture.graph(capture.manifest.stages[stage]!.graph);
-      view = newView(capture, stage, await compose(outer, (index) => capture.graph(index)), options);
+      const plain = await compose(outer, (index) => capture.graph(index));
+      let shown = plain;
+      const kinds = classes(diffs.of(stage), 'after', plain.graph.nodes);
+      let byNode = kinds;
+      if (diff) {
+        const gone = replaced(diff);
+        const before = await capture.graph(capture.manifest.stages[diff.before]!.graph);
+        shown = overlay(plain, before, gone, await diffs.map(diff.before, stage), capture.pools);
+        const ghosts = classes(diff, 'before', before.nodes);
+        byNode = new Uint8Array(shown.graph.nodes);
+        byNode.set(kinds);
+        gone.forEach((node, i) => (byNode[plain.graph.nodes + i] = ghosts[node]! | GHOST));
+      }
+      view = newView(capture, stage, shown, options);
+      view.id = id;
+      view.metrics.costs = await Costs.read(capture, stage);
+      view.ghosts = diff ? replaced(diff) : [];
+      view.byNode = byNode;
       this.retree(view, options);
       this.openAtFirst(view);
       this.views.set(key, view);
     } else if (JSON.stringify(view.options) !== JSON.stringify(options)) {
       this.retree(view, options);
     }
-    this.view = view;
-    return this.picture();
+    if (from && from !== view) keepOpen(from, view);
+    return view;
   }
 
-  /** The same operators in another stage of this capture, by the links between the two; modules by their path. */
+  /** The same operators in another stage of this capture, by the links between stages; modules by their path. */
   async across(items: number[], from: number, to: number): Promise<string[]> {
-    const { capture, tree } = this.view;
-    const links = capture.manifest.stage_links ?? [];
-    const joined = new Map<number, number[]>();
-    for (const [i, link] of links.entries()) {
-      const there = link.before === from && link.after === to;
-      if (!there && !(link.before === to && link.after === from)) continue;
-      const { source, target } = await capture.stageLink(i);
-      const [here, other] = there ? [source, target] : [target, source];
-      here.forEach((node, k) => joined.set(node, [...(joined.get(node) ?? []), other[k]!]));
+    const map = await this.entries[this.view.id]!.diffs.map(from, to);
+    const ghosts = this.view.tree.nodes - this.view.ghosts.length;
+    const paths = new Set<string>();
+    for (const item of items) {
+      const input = item - this.view.tree.nodes - this.view.tree.groups;
+      if (input >= 0) {
+        // An input is the one of the same name.
+        const { capture, graph } = this.view;
+        const other = await capture.graph(capture.manifest.stages[to]!.graph);
+        const name = capture.pools.strings.at(graph.valueName[input]!);
+        for (const value of other.inputs) if (capture.pools.strings.at(other.valueName[value]!) === name) paths.add(`%${value}`);
+        continue;
+      }
+      if (!isOperator(this.view, item)) {
+        for (const path of this.paths([item])) paths.add(path);
+        continue;
+      }
+      for (const node of outerNodes(this.view, item)) {
+        // A ghost is an operator of the stage before this one.
+        if (node >= ghosts) for (const other of await this.ofGhost(node - ghosts, to)) paths.add(`#${other}`);
+        else for (const other of map.get(node) ?? []) paths.add(`#${other}`);
+      }
     }
-    return items.flatMap((item) => (item < tree.nodes ? (joined.get(item) ?? []).map((node) => `#${node}`) : this.paths([item])));
+    return [...paths];
+  }
+
+  private async ofGhost(index: number, to: number): Promise<number[]> {
+    const { diffs } = this.entries[this.view.id]!;
+    const { before } = diffs.of(this.view.stage)!;
+    const node = this.view.ghosts[index]!;
+    return to === before ? [node] : ((await diffs.map(before, to)).get(node) ?? []);
+  }
+
+  // -- stages -------------------------------------------------------------------------------------
+
+  /** Another call about another stage, while this one stays in view. `toward`: the stage whose changes are marked. */
+  async aside(stage: number, toward: number, call: keyof Calls, args: unknown[]): Promise<unknown> {
+    const kept = this.view;
+    try {
+      this.view = await this.viewOf(kept.id, stage, { ...kept.options, overlay: undefined }, call === 'stage' ? kept : null);
+      this.toward = toward;
+      if (call === 'stage') return this.picture();
+      return await (this as unknown as Record<string, (...args: unknown[]) => unknown>)[call]!(...args);
+    } finally {
+      this.view = kept;
+      this.toward = -1;
+    }
+  }
+
+  /** What the stage in view changed. Operators before are ghosts where those are drawn, else -1 and those of the other stage. */
+  changes(): ChangeRow[] {
+    const { id, stage, tree, ghosts } = this.view;
+    const ghost = new Map(ghosts.map((node, i) => [node, tree.nodes - ghosts.length + i]));
+    return (this.entries[id]!.diffs.of(stage)?.changes ?? []).map((change, index) => ({
+      index,
+      ...change,
+      items: change.after.map((node) => drawnItem(this.view, node)),
+      ghosts: change.before.flatMap((node) => ghost.get(node) ?? []),
+    }));
+  }
+
+  /** What becomes of an operator in every stage. */
+  async follow(item: number): Promise<FateRow[]> {
+    const { id, stage, capture, ghosts, tree } = this.view;
+    if (!isOperator(this.view, item)) return [];
+    const { diffs } = this.entries[id]!;
+    const nodes = outerNodes(this.view, item);
+    const first = tree.nodes - ghosts.length;
+    const isGhost = nodes.length > 0 && nodes[0]! >= first;
+    const fates = isGhost
+      ? await diffs.follow(
+          nodes.map((node) => ghosts[node - first]!),
+          diffs.of(stage)!.before,
+        )
+      : await diffs.follow(nodes, stage);
+    const rows: FateRow[] = [];
+    for (const fate of fates) {
+      const graph = await capture.graph(capture.manifest.stages[fate.stage]!.graph);
+      rows.push({ ...fate, labels: fate.nodes.slice(0, 12).map((node) => capture.pools.strings.at(graph.op[node]!)) });
+    }
+    return rows;
+  }
+
+  /** Which items of the picture of another stage (as it was last shown) are which of this one. */
+  async kin(from: number, overlaid: boolean): Promise<Kin> {
+    const { id, stage } = this.view;
+    const old = this.views.get(`${id}/${from}${overlaid ? '/overlay' : ''}`);
+    const { diffs } = this.entries[id]!;
+    if (!old?.visible) return { same: new Int32Array(0), from: new Int32Array(0), into: new Int32Array(0) };
+    if (from !== stage) return kin(old, this.view, await diffs.map(from, stage), await diffs.map(stage, from));
+    const alike = new Map(Array.from({ length: diffs.sizes[stage]! }, (_, node) => [node, [node]]));
+    return kin(old, this.view, alike, alike);
+  }
+
+  /** Operators as they are drawn. */
+  drawn(nodes: number[]): number[] {
+    return nodes.map((node) => (node < this.view.tree.nodes ? drawnItem(this.view, node) : node));
   }
 
   options(options: ViewOptions): Picture {
@@ -226,8 +361,11 @@ export class Engine {
     const open: number[] = [];
     for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
     const saved = PHASES.map(() => 0);
-    view.kept.forEach((value, node) => value >= 0 && saved[graph.phase[node]!]!++);
-    return { scene, index: buildIndex(scene), open, saved };
+    const own = tree.nodes - view.ghosts.length;
+    view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
+    const kinds =
+      this.toward >= 0 ? classes(this.entries[view.id]!.diffs.of(this.toward), 'before', graph.nodes) : (view.byNode ?? new Uint8Array(0));
+    return { scene, index: this.indexOf(scene), open, saved, ...boxChanges(view, kinds) };
   }
 
   open(items: number[], open: boolean): Picture {
@@ -346,6 +484,7 @@ export class Engine {
       bare.set(tree.isPhase[g] ? PHASES[tree.phase[g]!]! : scopePath(capture.pools, tree.scope[g]!), tree.nodes + g);
     }
     return paths.flatMap((path) => {
+      if (/^%\d+$/.test(path)) return Number(path.slice(1)) < graph.values ? [tree.nodes + tree.groups + Number(path.slice(1))] : [];
       if (/^#\d+$/.test(path)) return Number(path.slice(1)) < graph.nodes ? [Number(path.slice(1))] : [];
       const found = groups.get(path) ?? bare.get(path);
       return found === undefined ? [] : [found];
@@ -355,7 +494,14 @@ export class Engine {
   // -- questions ----------------------------------------------------------------------------------
 
   details(item: number): Details {
-    return details(this.view, item);
+    const found = details(this.view, item);
+    const { ghosts, tree } = this.view;
+    const first = tree.nodes - ghosts.length;
+    if (!ghosts.length || item >= first) return found;
+    // What is here reads nothing that is gone.
+    found.inputs = found.inputs.filter(({ from }) => !from || from.item < first || from.item >= tree.nodes);
+    for (const out of found.outputs) out.to = out.to.filter(({ item: reader }) => reader < first || reader >= tree.nodes);
+    return found;
   }
 
   inside(item: number): number[] {
@@ -449,7 +595,7 @@ export class Engine {
     const { visible: v, metrics } = this.view;
     const values = Array.from(v.item, (item, box) => {
       if (v.open[box]) return null;
-      return metrics.rollUp(name, inside(this.view, item), v.repeat[box]!);
+      return metrics.ofItem(name, item, this.view.tree, v.repeat[box]!, () => inside(this.view, item));
     });
     const known = values.filter((x): x is number => x !== null);
     let min = Infinity;
@@ -459,6 +605,40 @@ export class Engine {
       if (value > max) max = value;
     }
     return { values, min, max, unit: metrics.unit(name) };
+  }
+
+  // -- costs --------------------------------------------------------------------------------------
+
+  async attach(id: number, data: Uint8Array): Promise<string[]> {
+    const { capture, info } = this.entries[id]!;
+    await capture.attach(data);
+    for (const view of this.views.values()) {
+      if (view.capture !== capture) continue;
+      view.metrics.columns = Metrics.names(capture);
+      view.metrics.costs = await Costs.read(capture, view.stage);
+    }
+    info.costs = Costs.has(capture);
+    return (info.metrics = Metrics.names(capture));
+  }
+
+  costMap(figure: Figure, root: number, width: number, height: number): ReturnType<Calls['costMap']> {
+    return costMap(this.view, figure, root, width, height);
+  }
+
+  memoryLine(first: number, last: number, columns: number): ReturnType<Calls['memoryLine']> {
+    return memoryLine(this.view, first, last, columns);
+  }
+
+  alive(step: number, most: number): ReturnType<Calls['alive']> {
+    return alive(this.view, step, most);
+  }
+
+  steps(items: number[]): number[] {
+    return steps(this.view, items);
+  }
+
+  roofs(device: Device): ReturnType<Calls['roofs']> {
+    return roofs(this.view, device);
   }
 
   kernelOf(): number[] {
@@ -485,4 +665,12 @@ function constants(graph: Graph): Uint8Array {
   }
   for (let value = 0; value < graph.values; value++) if (producer[value]! >= 0 && role[value] !== CONSTANT) inlined[producer[value]!] = 0;
   return inlined;
+}
+
+/** What is open in one stage is open in the next, where both have it. */
+function keepOpen(from: View, to: View): void {
+  const key = (view: View, g: number) => `${view.tree.scope[g]}/${view.tree.phase[g]}/${view.tree.isPhase[g]}`;
+  const open = new Map<string, number>();
+  for (let g = 1; g < from.tree.groups; g++) if (!from.tree.labels.has(g)) open.set(key(from, g), from.open[g]!);
+  for (let g = 1; g < to.tree.groups; g++) if (!to.tree.labels.has(g)) to.open[g] = open.get(key(to, g)) ?? to.open[g]!;
 }

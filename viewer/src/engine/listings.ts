@@ -13,7 +13,7 @@ export class Listings {
   ) {
     const place = (kind: string) => (ORDER.includes(kind) ? ORDER.indexOf(kind) : ORDER.length);
     this.kinds = [...texts.keys()]
-      .filter((kind) => !kind.endsWith('.nodes'))
+      .filter((kind) => !kind.endsWith('.nodes') && kind !== 'changes') // what a stage changed has a list of its own
       .sort((a, b) => place(a) - place(b) || (a < b ? -1 : a > b ? 1 : 0));
   }
 

@@ -1,7 +1,12 @@
 // What the page and the engine (in its worker) say to each other. All heavy work is the engine's.
 
 import type { Scene } from '../scene.ts';
+import type { Figure } from './cost.ts';
+import type { Device } from './roofs.ts';
+import type { Cell } from './treemap.ts';
 import type { SceneIndex } from '../draw/index.ts';
+import type { Change, Fate } from './diff.ts';
+import type { Kin } from './diffview.ts';
 
 export interface StageInfo {
   name: string;
@@ -15,6 +20,9 @@ export interface StageInfo {
   warnings: string[];
   listings: string[]; // kinds of the framework's own texts, and those whose lines are joined to operators
   linked: string[];
+  seconds: number | null; // that it took to make it
+  /** What it changed, where that is known; numbers by place in CHANGES: of changes, and of operators in them. */
+  changes: { before: number; counts: number[]; touched: number[]; same: number } | null;
 }
 
 export interface CaptureInfo {
@@ -27,6 +35,7 @@ export interface CaptureInfo {
   stages: StageInfo[];
   sources: string[];
   metrics: string[]; // numeric columns by which boxes can be coloured
+  costs: boolean; // what operators cost is here
 }
 
 export interface ViewOptions {
@@ -36,6 +45,7 @@ export interface ViewOptions {
   constants: boolean; // constants and parameters as boxes of their own
   saved?: boolean; // autograd's copies of saved tensors too
   side: boolean; // phases beside each other instead of one after the other
+  overlay?: boolean; // with what is gone since the stage before
 }
 
 export interface Picture {
@@ -43,6 +53,18 @@ export interface Picture {
   index: SceneIndex;
   open: number[]; // items of open groups
   saved: number[]; // by phase: operators that only keep tensors for the backward pass
+  change: Uint8Array; // by box: the class of its change, see diff.ts
+  changed: Int32Array; // by box: how many operators in it have changed
+}
+
+export interface ChangeRow extends Change {
+  index: number;
+  items: number[]; // in the picture
+  ghosts: number[];
+}
+
+export interface FateRow extends Fate {
+  labels: string[];
 }
 
 export interface Ref {
@@ -99,6 +121,74 @@ export interface TableRow {
   cells: (string | number | null)[];
 }
 
+/** A module or operator in the map of costs. */
+export interface CostCell extends Cell {
+  title: string;
+  cls: string;
+  phase: number; // or -1
+}
+
+export interface CostMap {
+  cells: CostCell[]; // what is around comes before what is inside
+  total: number; // of all that is shown
+  unknown: number; // operators whose figure is not known
+  unknownOps: string[];
+  path: Ref[]; // of what is mapped
+}
+
+export interface MemoryLine {
+  steps: number;
+  first: number;
+  last: number;
+  at: Int32Array; // by column: the operator at which most is alive
+  phases: Uint8Array; // by column
+  classes: string[];
+  live: Float64Array[]; // by class: bytes by column
+  atPeak: number[]; // by class
+  peak: number; // operator
+  peakBytes: number;
+  peakOp: string;
+}
+
+export interface AliveRow {
+  item: number; // that makes it, or reads it first; or -1
+  name: string;
+  op: string; // that makes it
+  where: string;
+  type: string;
+  cls: string;
+  bytes: number;
+  born: number;
+  dies: number;
+}
+
+/** Operators that are alike, against a device. */
+export interface RoofPoint {
+  x: number; // FLOPs for each byte
+  y: number; // FLOP/s at best
+  seconds: number; // of all of them
+  byMemory: boolean;
+  op: string;
+  full: string;
+  phase: number;
+  flops: number;
+  bytes: number;
+  dtype: string;
+  nodes: number[];
+  count: number;
+}
+
+export interface Roofs {
+  points: RoofPoint[];
+  dtypes: string[]; // of products, those that take longest first
+  seconds: number; // one after the other
+  byMemory: number; // of these
+  moving: number; // operators that only move data
+  movingSeconds: number;
+  unknown: number;
+  endless: number; // operators that move nothing
+}
+
 /** The calls that the page makes; each answers with a promise. */
 export interface Calls {
   load(data: Uint8Array | string, name: string): CaptureInfo; // a string is base64, as a one-file page holds it
@@ -127,10 +217,21 @@ export interface Calls {
   listing(kind: string): { text: string; pairs: Int32Array }; // pairs: line, operator, line, operator …
   listingLines(kind: string, items: number[]): number[];
   across(items: number[], from: number, to: number): string[]; // paths in another stage
+  aside(stage: number, toward: number, call: keyof Calls, args: unknown[]): unknown; // a call about another stage
+  changes(): ChangeRow[];
+  follow(item: number): FateRow[];
+  kin(from: number, overlaid: boolean): Kin;
+  drawn(nodes: number[]): number[];
   trace(item: number, way: 'up' | 'down'): number[];
   between(a: number, b: number): number[];
   metric(name: string): { values: (number | null)[]; min: number; max: number; unit: string }; // by box of the picture
   kernelOf(): number[]; // by box of the picture: the first kernel of an operator, or -1
   paths(items: number[]): string[];
   items(paths: string[]): number[];
+  attach(capture: number, data: Uint8Array): string[]; // costs that came later; answers with all metrics
+  costMap(figure: Figure, root: number, width: number, height: number): CostMap | null;
+  memoryLine(first: number, last: number, columns: number): MemoryLine | null;
+  alive(step: number, most: number): { rows: AliveRow[]; count: number; bytes: number; op: string; where: string };
+  steps(items: number[]): number[]; // first, last, first, last …
+  roofs(device: Device): Roofs | null;
 }

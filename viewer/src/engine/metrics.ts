@@ -2,17 +2,30 @@
 
 import type { Capture, Graph } from '../wire/capture.ts';
 import type { Table } from '../wire/table.ts';
+import { Costs, ratio, type Figure } from './cost.ts';
 import { csr, row, type Csr } from './csr.ts';
-import { bytesText, type Types } from './types.ts';
+import { figureText } from './figures.ts';
+import type { Tree } from './tree.ts';
+import type { Types } from './types.ts';
 
 const OUTPUT = 'output size';
 const KERNELS = 'kernels';
 const TIME = 'kernel time';
+const INTENSITY = 'intensity';
+const COSTS: Record<string, Figure> = {
+  MACs: 'macs',
+  'other FLOPs': 'other',
+  'bytes read': 'read',
+  'bytes written': 'written',
+  parameters: 'parameters',
+};
 
 export class Metrics {
-  readonly columns: string[];
+  columns: string[];
   private made: Csr | undefined;
   private times: (number | null)[] = [];
+  costs: Costs | null = null; // of the stage, where the file has them
+  private sums = new WeakMap<Tree, Map<Figure, Float64Array>>();
 
   constructor(
     private capture: Capture,
@@ -39,7 +52,54 @@ export class Metrics {
   static names(capture: Capture): string[] {
     const timed = capture.manifest.tables.some((table) => table.by === 'group:kernel' && 'time' in table.units);
     const fused = capture.manifest.graphs.some((graph) => graph.groups.includes('kernel'));
-    return [OUTPUT, ...(fused ? [KERNELS] : []), ...(timed ? [TIME] : [])];
+    const costs = Costs.has(capture) ? ['MACs', 'other FLOPs', 'bytes read', 'bytes written', INTENSITY] : [];
+    return [...costs, OUTPUT, ...(costs.length ? ['parameters'] : []), ...(fused ? [KERNELS] : []), ...(timed ? [TIME] : [])];
+  }
+
+  /** What is known of an operator's cost: exact, zero, estimated, unknown; empty where it is counted at another. */
+  how(node: number): string {
+    if (!this.costs || node >= this.costs.nodes) return '';
+    const how = this.costs.how(node);
+    return this.costs.atLeast(node) && how !== 'unknown' ? `${how}, at least` : how;
+  }
+
+  /** Figures that are counted at the operator around this one. */
+  isElsewhere(name: string, node: number): boolean {
+    return (name in COSTS || name === INTENSITY) && this.costs !== null && node >= this.costs.nodes;
+  }
+
+  /** By group: the sum of all that is inside; NaN where nothing of it is known. */
+  subtree(figure: Figure, tree: Tree): Float64Array {
+    let known = this.sums.get(tree);
+    if (!known) this.sums.set(tree, (known = new Map()));
+    let sums = known.get(figure);
+    if (sums) return sums;
+    known.set(figure, (sums = new Float64Array(tree.groups).fill(NaN)));
+    const own = this.costs?.of(figure) ?? new Float64Array(0);
+    for (let node = 0; node < own.length; node++) {
+      const group = tree.nodeGroup[node]!;
+      if (group >= 0 && !Number.isNaN(own[node]!)) sums[group] = (sums[group] || 0) + own[node]!;
+    }
+    for (let group = tree.groups - 1; group > 0; group--) {
+      const around = tree.parent[group]!; // comes before what is inside it
+      if (!Number.isNaN(sums[group]!)) sums[around] = (sums[around] || 0) + sums[group]!;
+    }
+    return sums;
+  }
+
+  /** The figure of a box: an operator, or a group with all that is inside, as often as it stands there. */
+  ofItem(name: string, item: number, tree: Tree, times: number, inside: () => number[]): number | null {
+    const group = item - tree.nodes;
+    if (item < tree.nodes) {
+      const value = this.value(name, item);
+      return value !== null && name !== INTENSITY ? value * times : value;
+    }
+    if (group >= tree.groups) return null;
+    const sum = (figure: Figure) => this.subtree(figure, tree)[group]!;
+    if (name === INTENSITY) return ratio(sum('macs'), sum('other'), sum('bytes'));
+    const figure = COSTS[name];
+    if (!figure) return this.rollUp(name, inside(), times);
+    return Number.isNaN(sum(figure)) ? null : sum(figure) * times;
   }
 
   private async loadTimes(): Promise<void> {
@@ -62,7 +122,7 @@ export class Metrics {
   }
 
   unit(name: string): string {
-    return { [OUTPUT]: 'B', [TIME]: 'ns' }[name] ?? '';
+    return { [OUTPUT]: 'B', [TIME]: 'ns', 'bytes read': 'B', 'bytes written': 'B', [INTENSITY]: 'FLOP/B' }[name] ?? '';
   }
 
   value(name: string, node: number): number | null {
@@ -74,6 +134,13 @@ export class Metrics {
         total += bytes;
       }
       return total;
+    }
+    const figure = COSTS[name];
+    if (figure || name === INTENSITY) {
+      if (!this.costs || node >= this.costs.nodes) return null;
+      if (!figure) return this.costs.intensity(node);
+      const value = this.costs.of(figure)[node]!;
+      return Number.isNaN(value) ? null : value;
     }
     if (!this.kernelsOf) return null;
     const kernels = row(this.kernelsOf, node);
@@ -109,17 +176,28 @@ export class Metrics {
   }
 
   describe(node: number): [string, string][] {
-    return this.columns.map((name) => [name, this.text(name, this.value(name, node))]);
+    const how = this.how(node);
+    const shown = this.columns.filter((name) => !this.isElsewhere(name, node));
+    return [...shown.map((name): [string, string] => [name, figureText(name, this.value(name, node)) ?? '?']), ...known(how)];
   }
 
-  describeGroup(nodes: number[]): [string, string][] {
-    return this.columns.map((name) => [name, this.text(name, this.rollUp(name, nodes, 1))]);
+  describeGroup(item: number, tree: Tree, nodes: number[]): [string, string][] {
+    const { costs } = this;
+    const least = costs ? nodes.filter((node) => node < costs.nodes && costs.atLeast(node)).length : 0;
+    return [
+      ...this.columns.map((name): [string, string] => {
+        const text =
+          figureText(
+            name,
+            this.ofItem(name, item, tree, 1, () => nodes),
+          ) ?? '?';
+        return [name, least && (name === 'MACs' || name === 'other FLOPs') && text !== '?' ? `≥ ${text}` : text];
+      }),
+      ...known(least ? `${least.toLocaleString('en')} unknown` : ''),
+    ];
   }
+}
 
-  text(name: string, value: number | null): string {
-    if (value === null) return 'not known';
-    if (name === OUTPUT) return bytesText(value);
-    if (name === TIME) return value >= 1e6 ? `${(value / 1e6).toPrecision(3)} ms` : `${(value / 1e3).toPrecision(3)} µs`;
-    return value.toLocaleString('en');
-  }
+function known(how: string): [string, string][] {
+  return how ? [['cost is', how]] : [];
 }

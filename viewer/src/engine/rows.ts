@@ -16,7 +16,8 @@ export function cells(view: View, node: number): (string | number | null)[] {
     scopePath(capture.pools, graph.scope[node]!),
     out === undefined ? '' : capture.pools.strings.at(graph.valueName[out]!),
     out === undefined ? '' : types.text(graph.type[out]!),
-    ...metrics.columns.map((name) => metrics.value(name, node)),
+    ...metrics.columns.map((name) => (metrics.isElsewhere(name, node) ? '' : metrics.value(name, node))),
+    ...(metrics.costs ? [metrics.how(node)] : []),
   ];
 }
 
@@ -29,16 +30,20 @@ export function table(
   count: number,
 ): { total: number; rows: TableRow[] } {
   const { graph, metrics } = view;
-  const order = filter ? filter.slice() : Array.from({ length: graph.nodes }, (_, i) => i);
+  let order = filter ? filter.slice() : Array.from({ length: graph.nodes }, (_, i) => i);
   if (sort > 0) {
     const metric = metrics.columns[sort - 6];
-    const key: (node: number) => string | number = metric
-      ? (node) => metrics.value(metric, node) ?? -1
+    const key: (node: number) => string | number | null = metric
+      ? (node) => metrics.value(metric, node)
       : (node) => cells(view, node)[sort] ?? '';
     const keys = new Map(order.map((node) => [node, key(node)]));
-    order.sort((a, b) => compare(keys.get(a)!, keys.get(b)!) || a - b);
-  }
-  if (down) order.reverse();
+    // What is not known comes last, whichever way.
+    const known = order.filter((node) => keys.get(node) !== null);
+    const unknown = order.filter((node) => keys.get(node) === null);
+    known.sort((a, b) => compare(keys.get(a)!, keys.get(b)!) || a - b);
+    if (down) known.reverse();
+    order = [...known, ...unknown];
+  } else if (down) order.reverse();
   return { total: order.length, rows: order.slice(first, first + count).map((item) => ({ item, cells: cells(view, item) })) };
 }
 
@@ -46,10 +51,10 @@ export function csv(view: View, filter: number[] | null): string {
   const { graph, metrics } = view;
   const order = filter ?? Array.from({ length: graph.nodes }, (_, i) => i);
   const quoted = (cell: string | number | null) => {
-    const text = cell === null ? '' : String(cell);
+    const text = cell === null ? '?' : String(cell);
     return /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   };
-  const head = ['node', 'op', 'phase', 'module', 'name', 'type', ...metrics.columns];
+  const head = ['node', 'op', 'phase', 'module', 'name', 'type', ...metrics.columns, ...(metrics.costs ? ['how'] : [])];
   return [head, ...order.map((node) => cells(view, node))].map((cells) => cells.map(quoted).join(',')).join('\n');
 }
 

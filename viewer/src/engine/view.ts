@@ -17,6 +17,7 @@ import type { Visible } from './visible.ts';
 
 /** One stage of one capture as it is looked at. */
 export interface View {
+  id: number; // of the capture
   capture: Capture;
   stage: number;
   graph: Graph;
@@ -37,6 +38,8 @@ export interface View {
   kept: Int32Array; // by operator: the value that it only keeps for the backward pass, or -1
   flow: Pick<Graph, 'useNode' | 'useValue'>; // the uses that are drawn
   metrics: Metrics;
+  ghosts: number[]; // operators of the stage before, drawn after its own (the last rows of the graph)
+  byNode: Uint8Array; // the change of each operator, see diff.ts
 }
 
 /** A view without its tree, which depends on the options. Lists that a picture may do without are made when asked for. */
@@ -69,6 +72,9 @@ export function newView(capture: Capture, stage: number, { graph, bodies }: Comp
     sources: new Sources(capture, graph),
     listings: new Listings(capture.listings(capture.manifest.stages[stage]!.name), graph.nodes),
     titles: new Titles(graph, capture.pools),
+    id: 0,
+    ghosts: [],
+    byNode: new Uint8Array(0),
     metrics: new Metrics(capture, stage, graph, types, (): Csr => made.outputs),
   };
   return made as unknown as View;

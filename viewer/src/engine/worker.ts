@@ -15,7 +15,7 @@ export interface Answer {
   error?: string;
 }
 
-const MOVED = new Set<keyof Calls>(['stage', 'options', 'open', 'unfold', 'openAll', 'openDepth', 'reveal', 'restore']);
+const MOVED = new Set<keyof Calls>(['stage', 'options', 'open', 'unfold', 'openAll', 'openDepth', 'reveal', 'restore', 'aside']);
 
 /** Milliseconds without a call before work that can wait begins. */
 const PAUSE = 100;

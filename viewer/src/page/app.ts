@@ -4,13 +4,16 @@ import { dark, light, type Theme } from '../draw/theme.ts';
 import { Minimap } from '../draw/minimap.ts';
 import { Renderer } from '../draw/renderer.ts';
 import type { CaptureInfo, Details, Picture, StageInfo, ViewOptions } from '../engine/messages.ts';
+import { CostPanel } from '../panels/cost.ts';
 import { showDetails } from '../panels/details.ts';
 import { h, replace } from '../panels/dom.ts';
+import { ChangeList } from '../panels/changes.ts';
 import { ListingPanel } from '../panels/listing.ts';
 import { KernelList, ResultList } from '../panels/lists.ts';
 import { ModuleTree } from '../panels/modules.ts';
 import { metricText, NodeTable } from '../panels/table.ts';
 import { BoxKind, type Scene } from '../scene.ts';
+import type { Device } from '../engine/roofs.ts';
 import type { Client } from '../state/client.ts';
 import * as hash from '../state/hash.ts';
 import { LANGUAGES, type Language, type Words } from '../state/words.ts';
@@ -18,19 +21,25 @@ import { writeSvg } from '../svg/write.ts';
 import { about, redrawChrome } from './chrome.ts';
 import { bind } from './events.ts';
 import { writeHash } from './handle.ts';
+import { costPanel, loadCosts } from './costs.ts';
 import { showLow } from './lower.ts';
 import { outline, repaint } from './painting.ts';
+import { SplitPane } from './split.ts';
+import { drawStage, goToStage, loadChanges, pickChange, showFate, type Compare } from './stages.ts';
 
 export interface Services {
   /** Text of a source file that is not in the capture, where a server can read it. */
   source(capture: number, file: string): Promise<string | null>;
   /** Bytes of an .opscope file for any dropped file. */
-  convert(file: File): Promise<{ bytes: Uint8Array; name: string }>;
+  convert(file: File): Promise<{ bytes: Uint8Array; name: string; costs?: LaterCosts }>;
+  devices: Device[]; // for the roofline
   editor: string; // link to open a file in an editor, with {file} and {line}
 }
 
-export type LeftTab = 'modules' | 'kernels' | 'results';
-export type LowTab = 'source' | 'ir' | 'code' | 'table' | '';
+export type LeftTab = 'modules' | 'kernels' | 'changes' | 'results';
+export type LowTab = 'source' | 'ir' | 'code' | 'cost' | 'table' | '';
+/** What a large capture costs, as an .opscope file with nothing else: asked for when the graph is there. */
+export type LaterCosts = () => Promise<Uint8Array>;
 
 interface Moment {
   capture: number;
@@ -72,10 +81,13 @@ export class App {
   ready = false;
   menuOpen = false;
   allPairs = false;
+  compare: Compare = 'after'; // with the stage before
+  overlaid = false; // the picture has ghosts of the stage before
+  hideUnchanged = false; // in the bar of stages
 
   canvas = h('canvas', { class: 'graph', tabindex: 0, role: 'application', 'aria-label': 'graph' });
   tabs = h('nav', { class: 'tabs', 'aria-label': 'captures' });
-  stages = h('nav', { class: 'stages', role: 'tablist' });
+  stages = h('nav', { class: 'stages' });
   search = h('input', { type: 'search', class: 'search', spellcheck: 'false', autocomplete: 'off' });
   toolbar = h('div', { class: 'toolbar', role: 'toolbar' });
   chips = h('div', { class: 'chips' });
@@ -91,9 +103,12 @@ export class App {
   minimap: Minimap;
   tree: ModuleTree;
   kernels: KernelList;
+  changes: ChangeList;
+  split: SplitPane;
   results: ResultList;
   table: NodeTable;
   listing: ListingPanel;
+  cost: CostPanel;
 
   constructor(
     readonly root: HTMLElement,
@@ -101,6 +116,8 @@ export class App {
     readonly services: Services,
   ) {
     const centre = h('section', { class: 'centre', 'aria-label': 'graph' }, this.canvas, this.chips, this.legend, this.tip, this.note);
+    this.split = new SplitPane(this);
+    const panes = h('div', { class: 'panes' }, this.split.element, centre);
     this.lowPanel = h('section', { class: 'low' }, this.lowHead, this.low);
     replace(
       root,
@@ -110,7 +127,7 @@ export class App {
         'main',
         {},
         h('aside', { class: 'left' }, this.leftHead, this.left),
-        h('div', { class: 'middle' }, centre, this.lowPanel),
+        h('div', { class: 'middle' }, panes, this.lowPanel),
         this.right,
       ),
     );
@@ -124,6 +141,10 @@ export class App {
     );
     this.kernels = new KernelList(
       (index) => this.run(this.pickKernel(index)),
+      () => this.words,
+    );
+    this.changes = new ChangeList(
+      (row) => this.run(pickChange(this, row)),
       () => this.words,
     );
     this.results = new ResultList(
@@ -155,6 +176,7 @@ export class App {
       },
       () => this.words,
     );
+    this.cost = costPanel(this);
     bind(this);
     redrawChrome(this);
   }
@@ -177,7 +199,7 @@ export class App {
 
   async idle(): Promise<void> {
     do await new Promise((resolve) => requestAnimationFrame(resolve));
-    while (!this.ready || this.pending || this.client.busy() || this.renderer.busy());
+    while (!this.ready || this.pending || this.client.busy() || this.renderer.busy() || this.split.busy);
   }
 
   say(text: string, bad = false): void {
@@ -188,7 +210,7 @@ export class App {
 
   // -- captures and stages --------------------------------------------------------------------------
 
-  async add(data: Uint8Array | string, name: string): Promise<void> {
+  async add(data: Uint8Array | string, name: string, costs?: LaterCosts): Promise<void> {
     this.say(this.words.loading);
     const info = await this.client.load(data, name);
     this.captures.push(info);
@@ -196,12 +218,19 @@ export class App {
     if (this.captures.length === 1 || this.ready) {
       const saved = hash.read(location.hash);
       const restoring = !this.ready && saved.capture === 0;
-      if (restoring) this.viewOptions = { ...this.viewOptions, direction: saved.direction, hidden: saved.hidden };
-      await this.show(info.id, restoring ? Math.min(saved.stage, info.stages.length - 1) : 0);
+      if (restoring) {
+        this.compare = saved.compare;
+        const overlay = saved.compare === 'overlay' || undefined;
+        this.viewOptions = { ...this.viewOptions, direction: saved.direction, hidden: saved.hidden, overlay };
+      }
+      // Two graphs that were compared: begin with what is different.
+      const first = info.how === 'compared' && !location.hash.includes('s=') ? 1 : 0;
+      await this.show(info.id, restoring ? Math.min(saved.stage || first, info.stages.length - 1) : first);
       if (restoring) await this.restore(saved);
     }
     this.ready = true;
     redrawChrome(this);
+    if (costs && !info.costs) void loadCosts(this, info, costs);
   }
 
   async restore(saved: hash.Saved): Promise<void> {
@@ -212,7 +241,8 @@ export class App {
       await this.find(saved.query);
     }
     this.lowTab = this.lowTabs().find((tab) => tab === saved.tab) ?? '';
-    this.kind = saved.kind;
+    if (saved.tab === 'cost') this.cost.state = saved.kind;
+    else this.kind = saved.kind;
     redrawChrome(this);
     await showLow(this);
     if (saved.view) this.renderer.camera.set(saved.view);
@@ -227,26 +257,22 @@ export class App {
   /** The tabs below that have something to show for it. */
   lowTabs(): LowTab[] {
     const stage = this.shown;
-    return ['source', ...(stage?.listings.length ? ['ir' as const] : []), ...(stage?.kernels ? ['code' as const] : []), 'table'];
+    return ['source', ...(stage?.listings.length ? ['ir' as const] : []), ...(stage?.kernels ? ['code' as const] : []), 'cost', 'table'];
   }
 
   /** To another stage, by its number or name; what is selected stays selected where the two are linked. */
   async goToStage(stage: number | string): Promise<void> {
-    const { stages } = this.captures[this.capture]!;
-    const to = typeof stage === 'number' ? stage : stages.findIndex((other) => other.name === stage);
-    if (to === this.stage || !stages[to]) return;
-    const kept = this.selection.length ? await this.client.across(this.selection.slice(0, 200), this.stage, to) : [];
-    await this.show(this.capture, to);
-    const items = kept.length ? await this.client.items(kept) : [];
-    if (items.length) await this.select(items, true, true);
+    await goToStage(this, stage);
   }
 
-  async show(capture: number, stage: number): Promise<void> {
+  /** `gently`: from the stage in view, moving as little as can be. */
+  async show(capture: number, stage: number, gently = false): Promise<void> {
     const info = this.captures[capture];
     if (!info?.stages.length) {
       this.say('this capture has no graph', true);
       return;
     }
+    const from = { stage: this.stage, overlaid: this.overlaid };
     this.capture = capture;
     this.stage = stage;
     this.selection = [];
@@ -259,11 +285,19 @@ export class App {
     const phases = info.stages[stage]!.phases;
     // Making parameters is rarely what one came to see, and most of a training graph's first lines.
     if (!this.ready && !location.hash.includes('h=') && phases[1]! > 0 && phases[0]! > 0) this.viewOptions.hidden = [0];
-    this.draw(await this.client.stage(capture, stage, this.viewOptions));
-    this.begin();
-    await Promise.all([this.tree.reset(), this.client.kernels().then((rows) => this.kernels.set(rows))]);
+    if (this.leftTab === 'changes' && !info.stages[stage]!.changes) this.leftTab = 'modules';
+    const picture = await this.client.stage(capture, stage, this.viewOptions);
+    this.overlaid = this.viewOptions.overlay === true && info.stages[stage]!.changes !== null;
+    if (gently && this.picture) await drawStage(this, picture, from.stage, from.overlaid);
+    else {
+      this.draw(picture);
+      this.begin();
+    }
+    await Promise.all([this.tree.reset(), this.client.kernels().then((rows) => this.kernels.set(rows)), loadChanges(this)]);
+    await this.split.show();
     redrawChrome(this);
     await this.redrawPanels();
+    await repaint(this);
     this.remember();
   }
 
@@ -277,6 +311,7 @@ export class App {
     // Boxes glide to their new places where there are few enough to follow.
     const gentle = before !== null && before.scene.boxes.count + picture.scene.boxes.count < MOST_GLIDING;
     this.renderer.setScene(picture.scene, picture.index, gentle ? before.scene : undefined);
+    this.renderer.setPaint({ change: picture.change, changed: picture.changed });
     const now = old ? place(picture.scene, anchor) : null;
     if (old && now) this.renderer.camera.keep({ x: old.x, y: old.y }, { x: now.x, y: now.y });
     this.run(repaint(this));
@@ -492,11 +527,13 @@ export class App {
       between: () => this.run(this.between()),
     });
     if (!this.details) this.right.append(...about(this));
+    await showFate(this);
+    await this.split.follow();
     if (this.pickedKernel < 0) this.kernels.mark(-1, this.details?.kernels.map((kernel) => kernel.index) ?? []);
     if (this.lowTab === 'source') {
       this.chosenFile = '';
       await showLow(this);
-    } else if (this.lowTab === 'ir') {
+    } else if (this.lowTab === 'ir' || this.lowTab === 'cost') {
       await showLow(this);
     } else if (this.lowTab === 'code' && this.details?.kernels.length && this.pickedKernel < 0) {
       await showLow(this);
@@ -513,8 +550,10 @@ export class App {
     this.theme = theme;
     this.renderer.setTheme(theme);
     this.minimap.setTheme(theme);
+    this.run(this.split.show());
     redrawChrome(this);
     this.run(repaint(this));
+    if (this.lowTab === 'cost') this.run(showLow(this));
   }
 
   setLanguage(language: Language): void {

@@ -9,6 +9,8 @@ import { PHASES, type Phase } from '../scene.ts';
 import type { App, LeftTab, LowTab } from './app.ts';
 import { showLow } from './lower.ts';
 import { repaint } from './painting.ts';
+import { metricName } from '../panels/table.ts';
+import { redrawStages } from './stages.ts';
 
 export function redrawChrome(app: App): void {
   const w = app.words;
@@ -61,76 +63,24 @@ export function redrawChrome(app: App): void {
     app.leftHead,
     tab(app.leftTab === 'modules', w.modules, goLeft('modules')),
     app.shown?.kernels ? tab(app.leftTab === 'kernels', w.kernels, goLeft('kernels')) : null,
+    app.shown?.changes ? tab(app.leftTab === 'changes', w.changesTab, goLeft('changes'), w.changesHelp) : null,
     tab(app.leftTab === 'results', w.results, goLeft('results')),
   );
-  replace(app.left, { modules: app.tree.element, kernels: app.kernels.element, results: app.results.element }[app.leftTab]);
+  const lists = { modules: app.tree, kernels: app.kernels, changes: app.changes, results: app.results };
+  replace(app.left, lists[app.leftTab].element);
   const goLow = (name: LowTab) => () => {
     app.lowTab = app.lowTab === name ? '' : name;
     redrawChrome(app);
     app.run(showLow(app));
     app.remember();
   };
-  const lowNames = { source: w.source, ir: w.ir, code: w.code, table: w.table, '': '' };
+  const lowNames = { source: w.source, ir: w.ir, code: w.code, cost: w.cost, table: w.table, '': '' };
   replace(
     app.lowHead,
     ...app.lowTabs().map((name) => tab(app.lowTab === name, lowNames[name], goLow(name), name === 'ir' ? w.irHelp : undefined)),
   );
   app.lowPanel.classList.toggle('closed', app.lowTab === '');
   app.renderer.resize();
-}
-
-/** The stages of a capture in a row: an arrow leads to what was made from the one before. */
-export function redrawStages(app: App, info: CaptureInfo | undefined): void {
-  const stages = info?.stages ?? [];
-  app.stages.hidden = stages.length < 2;
-  app.stages.setAttribute('aria-label', app.words.stages);
-  replace(
-    app.stages,
-    h('span', { class: 'stages-title' }, app.words.stages),
-    ...stages.flatMap((stage, i) => {
-      const before = stages[i - 1];
-      const from = stage.after === null ? undefined : stages[stage.after]?.name;
-      const broken = stage.after === null && before?.listings.includes('breaks');
-      const mark =
-        stage.after === i - 1
-          ? '→'
-          : before && stage.after !== null && stage.after === before.after
-            ? '·'
-            : from === undefined
-              ? ''
-              : `${from} →`;
-      return [
-        broken
-          ? h('button', { class: 'stage-mark break', onclick: () => app.run(showBreaks(app, i - 1)) }, app.words.graphBreak)
-          : i
-            ? h('span', { class: 'stage-mark', title: from === undefined ? undefined : app.words.madeFrom(from) }, mark)
-            : null,
-        h(
-          'button',
-          {
-            class: i === app.stage ? 'stage on' : 'stage',
-            role: 'tab',
-            'aria-selected': String(i === app.stage),
-            title: [stage.name, app.words.ops(stage.nodes), from === undefined ? '' : app.words.madeFrom(from)].filter(Boolean).join(' · '),
-            onclick: () => app.run(app.goToStage(i)),
-          },
-          short(stage.name, 36),
-          h('span', { class: 'count' }, stage.nodes.toLocaleString()),
-        ),
-      ];
-    }),
-  );
-  app.stages.querySelector('.on')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
-}
-
-/** Why a graph ended where it did. */
-async function showBreaks(app: App, stage: number): Promise<void> {
-  await app.goToStage(stage);
-  app.lowTab = 'ir';
-  app.kind = 'breaks';
-  redrawChrome(app);
-  await showLow(app);
-  app.remember();
 }
 
 export function redrawChips(app: App, info: CaptureInfo | undefined): void {
@@ -200,7 +150,7 @@ export function colourPicker(app: App, info: CaptureInfo | undefined): HTMLEleme
   const names: [string, string][] = [
     ['phase', w.byPhase],
     ...(info?.stages[app.stage]?.kernels ? [['kernel', w.byKernel] as [string, string]] : []),
-    ...(info?.metrics ?? []).map((name): [string, string] => [name, name]),
+    ...(info?.metrics ?? []).map((name): [string, string] => [name, metricName(name, w)]),
   ];
   return h(
     'select',

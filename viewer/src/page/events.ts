@@ -6,6 +6,7 @@ import { bytesText } from '../engine/types.ts';
 import { BoxKind } from '../scene.ts';
 import type { App } from './app.ts';
 import { help } from './chrome.ts';
+import { stepStage } from './stages.ts';
 
 export function bind(app: App): void {
   bindGestures(app.canvas, app.renderer.camera, {
@@ -37,6 +38,14 @@ export function bind(app: App): void {
     }
     event.stopPropagation();
   });
+  // In the bar of stages the arrow keys step; everywhere, < and > without Shift do.
+  app.stages.addEventListener('keydown', (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by || event.altKey || event.ctrlKey || event.metaKey || !(event.target as HTMLElement).classList.contains('stage')) return;
+    event.preventDefault();
+    event.stopPropagation();
+    stepStage(app, by);
+  });
   document.addEventListener('keydown', (event) => key(app, event));
   app.renderer.camera.listen(() => app.remember());
   app.root.addEventListener('dragover', (event) => {
@@ -52,8 +61,8 @@ export function bind(app: App): void {
 }
 
 export async function drop(app: App, file: File): Promise<void> {
-  const { bytes, name } = await app.services.convert(file);
-  await app.add(bytes, name);
+  const { bytes, name, costs } = await app.services.convert(file);
+  await app.add(bytes, name, costs);
 }
 
 export function hover(app: App, x: number, y: number): void {
@@ -92,6 +101,8 @@ export function key(app: App, event: KeyboardEvent): void {
     ']': () => app.run(app.expandTo(app.level + 1)),
     E: () => app.run(app.expandAll()),
     C: () => app.run(app.expandTo(1)),
+    ',': () => stepStage(app, -1),
+    '.': () => stepStage(app, 1),
     n: () => app.results.step(1),
     N: () => app.results.step(-1),
     u: () => app.run(app.trace('up')),

@@ -1,8 +1,10 @@
 // The state of the page: in the URL, and for scripts. docs/page.md describes the handle.
 
+import { CHANGES, GHOST } from '../engine/diff.ts';
 import { PHASES } from '../scene.ts';
 import * as hash from '../state/hash.ts';
 import type { App } from './app.ts';
+import { COMPARE, setCompare, type Compare } from './stages.ts';
 
 export function state(app: App): Record<string, unknown> {
   const boxes = app.picture?.scene.boxes;
@@ -11,6 +13,14 @@ export function state(app: App): Record<string, unknown> {
     captures: app.captures.map(({ id, name, framework }) => ({ id, name, framework })),
     capture: app.capture,
     stage: app.captures[app.capture]?.stages[app.stage]?.name ?? null,
+    stages: (app.captures[app.capture]?.stages ?? []).map(({ name, nodes, seconds, changes }) => ({
+      name,
+      nodes,
+      seconds,
+      changes: changes && Object.fromEntries(CHANGES.flatMap((kind, i) => (changes.counts[i] ? [[kind, changes.counts[i]]] : []))),
+    })),
+    compare: app.compare,
+    before: app.split.state(),
     boxes: boxes
       ? Array.from({ length: Math.min(boxes.count, 5000) }, (_, i) => ({
           item: boxes.item[i],
@@ -20,6 +30,7 @@ export function state(app: App): Record<string, unknown> {
           y: boxes.y[i],
           width: boxes.width[i],
           height: boxes.height[i],
+          change: changeName(app.picture!.change[i]!),
         }))
       : [],
     boxCount: boxes?.count ?? 0,
@@ -34,8 +45,15 @@ export function state(app: App): Record<string, unknown> {
     hidden: app.viewOptions.hidden.map((i) => PHASES[i]),
     tab: app.lowTab,
     listing: app.lowTab === 'ir' ? app.kind : null,
+    cost: app.lowTab === 'cost' ? app.cost.describe() : null,
     frames: app.renderer.frames.slice(-300),
   };
+}
+
+/** `fused`, or `before: fused` for what is only in the stage before; null for what has not changed. */
+function changeName(kind: number): string | null {
+  const name = CHANGES[(kind & ~GHOST) - 1];
+  return name ? `${kind & GHOST ? 'before: ' : ''}${name}` : null;
 }
 
 /** The handle for scripts and tests; docs/page.md describes it. */
@@ -64,6 +82,7 @@ export function handle(app: App): Record<string, unknown> {
     expandAll: () => after(app.expandAll()),
     view: (x: number, y: number, zoom: number) => (app.renderer.camera.set({ x, y, zoom }), app.idle()),
     stage: (stage: number | string) => after(app.goToStage(stage)),
+    compare: (how: Compare) => after(COMPARE.includes(how) ? setCompare(app, how) : Promise.resolve()),
     kernel: (index: number) => after(app.pickKernel(index)),
     open: (bytes: Uint8Array, name: string) => after(app.add(bytes, name)),
   };
@@ -81,7 +100,8 @@ export async function writeHash(app: App): Promise<void> {
     direction: app.viewOptions.direction,
     hidden: app.viewOptions.hidden,
     tab: app.lowTab,
-    kind: app.lowTab === 'ir' ? app.kind : '',
+    kind: app.lowTab === 'ir' ? app.kind : app.lowTab === 'cost' ? app.cost.state : '',
+    compare: app.compare,
   });
   try {
     history.replaceState(null, '', `#${text}`);

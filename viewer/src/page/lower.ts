@@ -4,14 +4,22 @@ import { showCode } from '../panels/code.ts';
 import { h, pairs, replace, short } from '../panels/dom.ts';
 import { openingFrame } from '../panels/frames.ts';
 import type { App } from './app.ts';
+import { showCosts } from './costs.ts';
 
 export async function showLow(app: App, line = 0): Promise<void> {
   if (app.lowTab === 'source' && !line) line = openAtSelection(app);
   app.lowPanel.classList.toggle('closed', app.lowTab === '');
+  app.lowPanel.classList.toggle('tall', app.lowTab === 'cost');
   if (app.lowTab === 'table') {
     replace(app.low, app.table.element);
-    await app.table.show(app.captures[app.capture]?.metrics ?? [], app.query.trim() ? app.found : null);
+    await app.table.show(
+      app.captures[app.capture]?.metrics ?? [],
+      app.captures[app.capture]?.costs === true,
+      app.query.trim() ? app.found : null,
+    );
     app.table.select(app.selection);
+  } else if (app.lowTab === 'cost') {
+    await showCosts(app);
   } else if (app.lowTab === 'ir') {
     await showListing(app);
   } else if (app.lowTab === 'code') {

@@ -1,10 +1,13 @@
 // What is lit and how boxes are coloured: changes without a new layout.
 
-import { dark } from '../draw/theme.ts';
+import { dark, type Theme } from '../draw/theme.ts';
+import { GHOST } from '../engine/diff.ts';
+import type { Picture } from '../engine/messages.ts';
 import { h, replace } from '../panels/dom.ts';
-import { metricText } from '../panels/table.ts';
+import { metricName, metricText } from '../panels/table.ts';
 import { kernelColour, ramp, RAMP_CSS, scale } from '../state/colours.ts';
 import type { App } from './app.ts';
+import { changeLegend } from './stages.ts';
 
 export async function repaint(app: App, dim = false): Promise<void> {
   if (!app.picture) return;
@@ -36,8 +39,8 @@ export async function outline(app: App, nodes: number[]): Promise<void> {
 /** Colours by kernel or by a figure, with their legend. */
 export async function fills(app: App): Promise<(string | null)[] | null> {
   if (app.colour === 'phase') {
-    replace(app.legend);
-    return null;
+    replace(app.legend, ...changeLegend(app));
+    return app.picture && fillsOf(app.picture, app.theme);
   }
   if (app.colour === 'kernel') {
     replace(app.legend);
@@ -45,16 +48,23 @@ export async function fills(app: App): Promise<(string | null)[] | null> {
   }
   const { values, min, max } = await app.client.metric(app.colour);
   if (!Number.isFinite(min)) {
-    replace(app.legend, `${app.colour}: ${app.words.unknown}`);
+    replace(app.legend, `${metricName(app.colour, app.words)}: ${app.words.unknown}`);
     return null;
   }
   const place = scale(min, max);
   replace(
     app.legend,
-    h('b', {}, app.colour),
+    h('b', {}, metricName(app.colour, app.words)),
     h('span', {}, metricText(app.colour, min, app.words)),
     h('i', { style: `background:${RAMP_CSS}` }),
     h('span', {}, metricText(app.colour, max, app.words)),
   );
-  return values.map((value) => (value === null ? null : ramp(place(value))));
+  // Nothing is not little: it stays pale.
+  return values.map((value) => (value === null ? null : value === 0 && max > 0 ? app.theme.panels[2]! : ramp(place(value))));
+}
+
+/** What has changed since the stage before is tinted by its class; ghosts are as pale as what is behind them. */
+export function fillsOf({ change }: Picture, theme: Theme): (string | null)[] | null {
+  if (!change.some((kind) => kind > 0)) return null;
+  return Array.from(change, (kind) => (kind & GHOST ? theme.background : kind ? theme.changes[kind - 1]!.tint : null));
 }

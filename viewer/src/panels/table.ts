@@ -1,11 +1,12 @@
 // All operators in a table: sorted, filtered by the search, copied as CSV. Rows are asked for as they scroll into view.
 
 import type { TableRow } from '../engine/messages.ts';
-import { bytesText } from '../engine/types.ts';
+import { figureText, shortNumber } from '../engine/figures.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, short, VirtualList } from './dom.ts';
 
 const CHUNK = 200;
+const BARE = new Set(['MACs', 'other FLOPs', 'intensity']); // their unit stands above
 
 export interface TableCalls {
   table(sort: number, down: boolean, filter: number[] | null, first: number, count: number): Promise<{ total: number; rows: TableRow[] }>;
@@ -24,6 +25,7 @@ export class NodeTable {
   private filter: number[] | null = null;
   private selected = new Set<number>();
   private metrics: string[] = [];
+  private how = false; // a last column tells what is known of the costs
 
   constructor(
     private calls: TableCalls,
@@ -32,8 +34,9 @@ export class NodeTable {
     this.list = new VirtualList(24, (i) => this.row(i), { role: 'grid', 'aria-label': 'operators' });
   }
 
-  async show(metrics: string[], filter: number[] | null): Promise<void> {
+  async show(metrics: string[], how: boolean, filter: number[] | null): Promise<void> {
     this.metrics = metrics;
+    this.how = how;
     this.filter = filter;
     await this.refresh();
   }
@@ -49,20 +52,32 @@ export class NodeTable {
     const { total, rows } = await this.calls.table(this.sort, this.down, this.filter, 0, CHUNK);
     this.chunks.set(0, rows);
     this.asked.add(0);
-    const names = [...this.words().columns, ...this.metrics];
+    const words = this.words();
+    const names = [...words.columns, ...this.metrics.map((name) => metricName(name, words)), ...(this.how ? [words.costs.how] : [])];
     const head = h(
       'div',
       { class: 'table-row head', role: 'row' },
       ...names.map((name, i) =>
         h(
           'button',
-          { class: `cell c${Math.min(i, 6)}`, onclick: () => this.sortBy(i) },
+          {
+            class: `cell ${this.column(i)}`,
+            role: 'columnheader',
+            'aria-sort': i === this.sort ? (this.down ? 'descending' : 'ascending') : undefined,
+            title: name,
+            onclick: () => this.sortBy(i),
+          },
           name + (i === this.sort ? (this.down ? ' ↓' : ' ↑') : ''),
         ),
       ),
-      h('button', { class: 'chip copy', onclick: () => void this.copy() }, this.words().copyCsv),
     );
-    replace(this.element, head, this.list.element);
+    const least = `${680 + 88 * (names.length - 6)}px`;
+    const copy = h('button', { class: 'chip copy', onclick: () => void this.copy() }, words.copyCsv);
+    replace(
+      this.element,
+      h('div', { class: 'table-scroll' }, h('div', { class: 'table-wide', style: `min-width:${least}` }, head, this.list.element)),
+      copy,
+    );
     this.list.set(total);
   }
 
@@ -95,19 +110,48 @@ export class NodeTable {
       'div',
       { class: this.selected.has(row.item) ? 'table-row selected' : 'table-row', role: 'row', onclick: () => this.calls.select(row.item) },
       ...row.cells.map((cell, i) =>
-        h(
-          'span',
-          { class: `cell c${Math.min(i, 6)}`, role: 'gridcell', title: i === 3 ? String(cell) : undefined },
-          i >= 6 ? this.calls.text(this.metrics[i - 6]!, cell as number | null) : short(String(cell ?? ''), 60),
-        ),
+        h('span', { class: `cell ${this.column(i)}`, role: 'gridcell', title: this.title(i, cell) }, this.text(i, cell)),
       ),
     );
+  }
+
+  private column(index: number): string {
+    return index < 6 ? `c${index}` : index - 6 < this.metrics.length ? 'c6' : 'c7';
+  }
+
+  private text(index: number, cell: string | number | null): string {
+    const metric = this.metrics[index - 6];
+    if (metric)
+      return cell === ''
+        ? ''
+        : cell === null
+          ? '?'
+          : BARE.has(metric)
+            ? shortNumber(cell as number)
+            : this.calls.text(metric, cell as number);
+    if (index >= 6) return howText(String(cell ?? ''), this.words());
+    return short(String(cell ?? ''), 60);
+  }
+
+  private title(index: number, cell: string | number | null): string | undefined {
+    if (index >= 6 && cell === null) return this.words().unknown;
+    if (index >= 6 && typeof cell === 'number') return cell.toLocaleString();
+    return index === 3 || index === 1 ? String(cell) : undefined;
   }
 }
 
 export function metricText(metric: string, value: number | null, words: Words): string {
-  if (value === null) return words.unknown;
-  if (metric === 'output size') return bytesText(value);
-  if (metric === 'kernel time') return value >= 1e6 ? `${(value / 1e6).toPrecision(3)} ms` : `${(value / 1e3).toPrecision(3)} µs`;
-  return value.toLocaleString();
+  return figureText(metric, value) ?? words.unknown;
+}
+
+export function metricName(metric: string, words: Words): string {
+  return (words.costs.columns as Record<string, string>)[metric] ?? metric;
+}
+
+/** `exact`, `estimated, at least`, in words. */
+function howText(how: string, words: Words): string {
+  return how
+    .split(', ')
+    .map((part) => (words.costs.hows as Record<string, string>)[part] ?? part)
+    .join(', ');
 }

@@ -11,6 +11,7 @@ export interface Saved {
   hidden: number[];
   tab: string; // of the panel below
   kind: string; // of the framework's own texts
+  compare: 'after' | 'overlay' | 'split'; // with the stage before
 }
 
 const MOST_OPEN = 60;
@@ -27,6 +28,7 @@ export function write(saved: Saved): string {
   if (saved.hidden.length) out.set('h', saved.hidden.join(','));
   if (saved.tab) out.set('t', saved.tab);
   if (saved.tab && saved.kind) out.set('k', saved.kind);
+  if (saved.compare !== 'after') out.set('m', saved.compare);
   return out.toString();
 }
 
@@ -45,5 +47,6 @@ export function read(hash: string): Saved {
     hidden: numbers(from.get('h')),
     tab: from.get('t') ?? '',
     kind: from.get('k') ?? '',
+    compare: (['overlay', 'split'] as const).find((name) => name === from.get('m')) ?? 'after',
   };
 }

@@ -160,7 +160,18 @@ export class Capture {
   }
 
   async stored(index: number): Promise<Table> {
-    return new Table(`tables/${index}`, await this.archive.read(`tables/${index}.arrow`));
+    const { archive, first } = [...this.more].reverse().find((part) => index >= part.first) ?? { archive: this.archive, first: 0 };
+    return new Table(`tables/${index - first}`, await archive.read(`tables/${index - first}.arrow`));
+  }
+
+  private more: { archive: Archive; first: number }[] = [];
+
+  /** Tables of this capture that came in a file of their own. */
+  async attach(bytes: Uint8Array): Promise<void> {
+    const archive = new Archive(bytes);
+    const { tables } = JSON.parse(new TextDecoder().decode(await archive.read('manifest.json'))) as Manifest;
+    this.more.push({ archive, first: this.manifest.tables.length });
+    this.manifest.tables.push(...tables);
   }
 
   private async readGraph(index: number): Promise<Graph> {

@@ -49,6 +49,12 @@ export class Table {
     return new Texts(values.length, (i) => String(values.at(i) ?? ''));
   }
 
+  /** A column of numbers, NaN where not known. */
+  numbers(column: string): Float64Array {
+    const values = this.column(column).toArray() as ArrayLike<number | boolean | null>;
+    return values instanceof Float64Array ? values : Float64Array.from(values, (value) => (value === null ? NaN : Number(value)));
+  }
+
   /** Any column, null where not known. */
   values(column: string): unknown[] {
     const values = this.column(column);

@@ -166,6 +166,7 @@ describe('the state in the URL', () => {
       hidden: [0, 4],
       tab: 'ir',
       kind: 'code',
+      compare: 'overlay',
     };
     expect(hash.read(`#${hash.write(saved)}`)).toEqual(saved);
     expect(hash.read('')).toEqual({
@@ -179,6 +180,7 @@ describe('the state in the URL', () => {
       hidden: [],
       tab: '',
       kind: '',
+      compare: 'after',
     });
   });
 });

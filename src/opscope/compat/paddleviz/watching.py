@@ -20,6 +20,7 @@ class _Seen(NamedTuple):
 
 _seen: deque[_Seen] = deque(maxlen=_KEPT)
 _replaced: list[tuple[Any, str, Any, Any]] = []
+_others: set[int] = set()  # nodes that somebody else has a hook on; a node that is gone may leave its address here
 
 
 def on() -> None:
@@ -32,6 +33,27 @@ def on() -> None:
         stand_in = _stand_in(original)
         _replaced.append((engine, name, original, stand_in))
         setattr(engine, name, stand_in)
+    _notice_others()
+
+
+def _notice_others() -> None:
+    kind = private.node_type()
+    original = kind._register_post_hook
+
+    def stand_in(node: Any, hook: Any) -> Any:
+        _others.add(int(node.node_ptr()))
+        return original(node, hook)
+
+    _replaced.append((kind, "_register_post_hook", original, stand_in))
+    kind._register_post_hook = stand_in
+
+
+def _register(node: Any, hook: Any) -> Any:
+    """Without being noticed as somebody else."""
+    for kind, name, original, _ in _replaced:
+        if name == "_register_post_hook" and isinstance(node, kind):
+            return original(node, hook)
+    return node._register_post_hook(hook)
 
 
 def off() -> None:
@@ -41,13 +63,17 @@ def off() -> None:
         if getattr(engine, name) is stand_in:
             setattr(engine, name, original)
     _seen.clear()
+    _others.clear()
 
 
 def _stand_in(run: Any) -> Any:
     def stand_in(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         if not _replaced:
             return run(tensors, *args, **kwargs)
-        watched = Pass([private.gradient_node(tensor) for _, tensor in private.tensors_in(tensors)])
+        roots = [private.gradient_node(tensor) for _, tensor in private.tensors_in(tensors)]
+        # For as long as a training runs: so nothing is handed back where nobody else has changed it.
+        watched = Pass(roots, others=_others)
+        watched.register = _register
         nodes = watched.held()
         watched.watch()
         failed = True

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from opscope.ops.call import Place, Places
 
-FRAMEWORKS = ("torch", "jittor", "hidet")
+FRAMEWORKS = ("torch", "jittor", "hidet", "megengine", "paddle")
 
 
 class Spelled(NamedTuple):

@@ -1,0 +1,1 @@
+"""Statistics in MegEngine's style, for captures of every framework."""

@@ -1,0 +1,99 @@
+"""The page's own layout and SVG writer (viewer/src/headless.ts), run in V8 through mini-racer."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opscope import wire
+from opscope.errors import OpscopeError
+from opscope.export import page
+from opscope.export.registry import Look, Options
+from opscope.ir import PHASES, Capture, Stage
+
+if TYPE_CHECKING:
+    from py_mini_racer import MiniRacer
+
+# As many boxes as a person still takes in on one sheet; more are drawn only when asked for.
+READABLE = 250
+
+# Room for what is young: a large picture is made of millions of short-lived texts.
+_FLAGS = ("--min-semi-space-size=64", "--max-semi-space-size=64")
+
+# Everything has been done when this returns: nothing in it waits for anything but itself.
+_DRAW = """
+opscope.draw(bytes, %s).then(
+  ({ svg, ...rest }) => { picture = svg; told = JSON.stringify(rest); },
+  (error) => { told = JSON.stringify({ error: String(error) }); },
+);
+0
+"""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    svg: str
+    boxes: int
+    all: int  # boxes with everything open
+    depths: list[tuple[str, int]]  # of each phase: chosen here, so that the picture can be read
+    unknown: list[str]  # scopes asked for that are not there
+
+
+def draw(stage: Stage, capture: Capture, options: Options, look: Look) -> Drawing:
+    wanted = {
+        "stage": 0,
+        "depth": options.depth,
+        "whole": look.whole,
+        "open": list(look.open),
+        "phases": [PHASES.index(phase) for phase in look.phases],
+        "direction": look.direction,
+        "theme": look.theme,
+        "title": stage.name,
+        "most": READABLE,
+    }
+    data = _stage_alone(capture, stage)
+    racer = _racer()
+    try:
+        with racer() as v8:
+            v8.eval(page.asset("headless.js").decode("utf-8"))
+            _into(v8, data)
+            v8.eval(_DRAW % page.escaped_json(wanted))
+            told: dict[str, Any] = json.loads(str(v8.eval("told")))
+            if "error" in told:
+                raise OpscopeError(f"the picture could not be drawn: {told['error']}")
+            return Drawing(svg=str(v8.eval("picture")), **told)
+    except OpscopeError:
+        raise
+    except Exception as error:  # V8's own: out of memory, a script that does not fit
+        raise OpscopeError(f"the picture could not be drawn: {error}") from None
+
+
+def _racer() -> type[MiniRacer]:
+    try:
+        from py_mini_racer import DEFAULT_V8_FLAGS, MiniRacer, init_mini_racer
+    except ImportError:
+        raise missing("V8 (mini-racer)") from None
+    init_mini_racer(flags=(*DEFAULT_V8_FLAGS, *_FLAGS), ignore_duplicate_init=True)
+    return MiniRacer
+
+
+def missing(what: str) -> OpscopeError:
+    return OpscopeError(f"pictures need {what}: pip install 'opscope[picture]'")
+
+
+def _into(v8: MiniRacer, data: bytes) -> None:
+    """The bytes into V8's memory as they are."""
+    v8.eval(f"var picture = '', told = '{{}}', bytes = new Uint8Array({len(data)}); 0")
+    room: Any = v8.eval("bytes.buffer")
+    memoryview(room)[:] = data
+
+
+def _stage_alone(capture: Capture, stage: Stage) -> bytes:
+    """An .opscope file with this stage only and nothing that a picture does not show; not deflated."""
+    alone = dataclasses.replace(stage, after=None, listings={})
+    out = io.BytesIO()
+    wire.write(Capture(pools=capture.pools, stages=[alone], origin=capture.origin), out, packed=False)
+    return out.getvalue()

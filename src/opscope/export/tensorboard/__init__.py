@@ -1,0 +1,112 @@
+"""TensorBoard: a log folder whose graph page shows the capture. Writing it needs neither TensorBoard nor TensorFlow.
+
+    tensorboard --logdir DIR
+
+A capture with several stages becomes as many runs, in folders below DIR.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from opscope.errors import OpscopeError
+from opscope.export.frames import stage_of
+from opscope.export.registry import Options
+from opscope.files import replacing
+from opscope.ir import Capture, Stage
+
+from .graphdef import GraphDef
+from .names import safe
+from .wire import double, message, record, text
+
+_TAG = "opscope"
+_TIME_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_LARGEST = 2**31 - 1  # protobuf's readers take no message that is longer
+
+
+def export(capture: Capture, path: Path, options: Options) -> None:
+    """Write one event file for each stage, or for the one that is named; `path` is the log folder."""
+    stages = capture.stages if options.stage is None else [stage_of(capture, options.stage)]
+    if not stages:
+        stage_of(capture, None)  # says why there is none
+    for stage, folder in zip(stages, _folders(path, stages), strict=True):
+        write(capture, stage, folder)
+
+
+def write(capture: Capture, stage: Stage, folder: Path) -> Path:
+    """One stage as an event file in this folder."""
+    graph = GraphDef(stage.graph, capture.origin.framework)
+    now = time.time()
+    records = [_event(now, text(3, "brain.Event:2")), _event(now, message(4, _checked(graph.encoded(), stage)))]
+    times = node_times(capture, stage)
+    if times is not None:
+        records.append(_event(now, message(8, text(1, _TAG), message(2, graph.run_metadata(*times)))))
+    return save(folder, now, records)
+
+
+def save(folder: Path, now: float, records: list[bytes]) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OpscopeError(f"{folder}: cannot write here ({error.strerror})") from None
+    # TensorBoard shows the last graph that it finds in a folder: an older one of ours is replaced.
+    for old in folder.glob("events.out.tfevents.*.opscope"):
+        old.unlink()
+    path = folder / f"events.out.tfevents.{int(now)}.opscope"
+    with replacing(path) as file:
+        file.write(b"".join(map(record, records)))
+    return path
+
+
+def _event(now: float, *parts: bytes) -> bytes:
+    return b"".join((double(1, now), *parts))
+
+
+def _checked(encoded: bytes, stage: Stage) -> bytes:
+    if len(encoded) > _LARGEST:
+        raise OpscopeError(
+            f"the graph of the stage {stage.name!r} takes {len(encoded):,} bytes as a GraphDef, and TensorBoard reads "
+            f"at most {_LARGEST:,}: view it with `opscope view`"
+        )
+    return encoded
+
+
+def _folders(path: Path, stages: list[Stage]) -> list[Path]:
+    """The log folder itself for one stage; for several one below it for each."""
+    if len(stages) == 1:
+        return [path]
+    found: list[Path] = []
+    for i, stage in enumerate(stages):
+        name = safe(stage.name)
+        found.append(path / (name if path / name not in found else f"{name}_{i}"))
+    return found
+
+
+Times = tuple["np.ndarray[tuple[int], np.dtype[np.float64]]", "np.ndarray[tuple[int], np.dtype[np.bool_]]"]
+
+
+def node_times(capture: Capture, stage: Stage) -> Times | None:
+    """Nanoseconds by node, and which are known: measured by node, or by kernel and then divided among its nodes."""
+    count = stage.graph.n_nodes
+    total, known = np.zeros(count), np.zeros(count, dtype=bool)
+    for table in capture.tables.values():
+        column = table.columns.get("time")
+        if column is None or capture.stages[table.stage] is not stage or column.unit not in _TIME_UNITS:
+            continue
+        values = np.asarray(column.values, dtype=np.float64) * _TIME_UNITS[column.unit]
+        kind, _, group = table.by.partition(":")
+        if kind == "node":
+            rows = table.index[column.known]
+            total[rows], known[rows] = values[column.known], True
+            return total, known
+        if kind == "group" and group in stage.graph.groups:
+            groups = stage.graph.groups[group]
+            for row in np.flatnonzero(column.known).tolist():
+                members = groups.members(int(table.index[row]))
+                if len(members):
+                    total[members] += values[row] / len(members)
+                    known[members] = True
+    return (total, known) if known.any() else None

@@ -1,0 +1,81 @@
+"""MegEngine's dumped models (.mge), read without MegEngine: FBS_V2, the default of today, and FBS before it."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from collections.abc import Generator
+from typing import Any
+
+from opscope.errors import BadInput
+from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.readers.source import Options, Source
+
+from .build import Building
+from .flat import Span
+from .model import Model, decode, is_model
+
+NAME = "megengine"
+
+
+def match(source: Source) -> bool:
+    return is_model(source.head[:64])
+
+
+def read(source: Source, options: Options) -> Capture:
+    with mapped(source) as (data, size):
+        return capture_of(decoded(source, data, size), source.name)
+
+
+def decoded(source: Source, data: Any, size: int) -> Model:
+    """What the file says, or a BadInput with its name in front."""
+    try:
+        return decode(data, size)
+    except BadInput as error:
+        raise BadInput(f"{source.name}: not a readable MegEngine model: {error}") from None
+
+
+def capture_of(model: Model, name: str = "") -> Capture:
+    pools = Pools()
+    building = Building(model, pools)
+    graph = building.build()
+    stage = Stage("model", graph, listings={"metadata": _metadata(model)}, warnings=tuple(building.warnings))
+    return Capture(
+        pools=pools,
+        stages=[stage],
+        tables=building.tables(),
+        origin=Origin(format=NAME, framework="megengine", version=version_text(model.version), how="file"),
+    )
+
+
+@contextlib.contextmanager
+def mapped(source: Source) -> Generator[tuple[Any, int], None, None]:
+    """The bytes of a file without reading them: only the pages that are looked at come into memory."""
+    if source.data is not None:
+        yield source.data, len(source.data)
+        return
+    with source.open() as file:
+        try:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{source.name}: cannot be mapped into memory ({error})") from None
+        with data:
+            yield data, len(data)
+
+
+def version_text(number: int) -> str:
+    """101300 as 1.13.0; older MegBrain counts 8 as its first number."""
+    return f"{number // 100_000}.{number // 100 % 1000}.{number % 100}" if number else ""
+
+
+def _metadata(model: Model) -> str:
+    lines = [f"format: {model.format}", f"version: {model.version}"]
+    for key, value in model.metadata.items():
+        if isinstance(value, Span):
+            lines.append(f"{key}: {value.size} bytes of pickle, which are not read")
+        else:
+            lines.append(f"{key}: {value}")
+    if model.shared_tensors:
+        lines.append(f"shared tensors: {model.shared_tensors}")
+    lines += [f"output {number} is called {name}" for number, name in model.aliases.items()]
+    return "\n".join(lines)

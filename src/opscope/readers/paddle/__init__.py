@@ -1,0 +1,1 @@
+"""Files that PaddlePaddle writes, read without it: backward dumps (dot), logs, PIR programs."""

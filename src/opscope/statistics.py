@@ -1,0 +1,145 @@
+"""opscope.stats: what a model, a capture or a file costs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from opscope import ir
+from opscope.analysis.devices import device as device_named
+from opscope.analysis.parameters import Parameter
+from opscope.analysis.roofline import Roofline, roofline
+from opscope.analysis.stats import GraphStats
+from opscope.analysis.tables import Report, Row, report
+from opscope.export import tables
+from opscope.ops import formula
+
+__all__ = ["Stats", "TableOf", "formula", "stats"]
+
+
+class TableOf:
+    """A table of costs: `print` it, look at it in a notebook, or take its `rows`."""
+
+    def __init__(self, stats: Stats, found: Report) -> None:
+        self._stats, self.report = stats, found
+
+    @property
+    def rows(self) -> list[Row]:
+        """Exact figures, one dictionary for each row."""
+        hidden = ("own", "scope")
+        return [{key: figure for key, figure in row.items() if key not in hidden} for row in self.report.rows]
+
+    def __len__(self) -> int:
+        return len(self.report.rows)
+
+    def __str__(self) -> str:
+        return tables.plain(self.report)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return tables.html_table(self.report, self._stats)
+
+    def markdown(self) -> str:
+        return tables.markdown(self.report)
+
+    def csv(self) -> str:
+        return tables.comma_separated(self.report)
+
+
+class Stats(GraphStats):
+    """Parameters, FLOPs, activations, memory and bytes of one graph, each exact or marked.
+
+    >>> s = opscope.stats(model, x)                                  # doctest: +SKIP
+    >>> s.total.macs, s.total.at_least, s.unknown_ops                # doctest: +SKIP
+    >>> print(s.by_module(depth=2))                                  # doctest: +SKIP
+    """
+
+    def table(self, by: str = "module", *, device: str | None = None, **options: Any) -> TableOf:
+        """By module, op, kind, node, kernel or phase. Options: columns, depth, sort, top, fold."""
+        found = report(self, by, device=device_named(device) if device is not None else None, **options)
+        return TableOf(self, found)
+
+    def by_module(self, **options: Any) -> TableOf:
+        return self.table("module", **options)
+
+    def by_op(self, **options: Any) -> TableOf:
+        return self.table("op", **options)
+
+    def by_kernel(self, **options: Any) -> TableOf:
+        return self.table("kernel", **options)
+
+    def by_phase(self, **options: Any) -> TableOf:
+        return self.table("phase", **options)
+
+    def by_node(self, **options: Any) -> TableOf:
+        return self.table("node", **options)
+
+    def roofline(self, device: str) -> Roofline:
+        """The least time of every operator on a device."""
+        return roofline(self.graph, self.costs, device_named(device))
+
+    def to_dict(self, by: str = "module", **options: Any) -> dict[str, Any]:
+        """What `opscope stats --json` prints; docs/stats.md lists the fields."""
+        return {"total": self.totals(), "rows": self.table(by, **options).rows}
+
+    def __str__(self) -> str:
+        found = report(self)
+        return "\n".join([tables.plain(found), "", *tables.summary(self, found)])
+
+    def __repr__(self) -> str:
+        total = self.total
+        more = "≥ " if total.at_least else ""
+        return (
+            f"<opscope.Stats {more}{tables.short(total.macs, 'MACs')}, {total.params:,} parameters, "
+            f"peak memory at least {tables.short(total.peak_bytes, 'B')}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return tables.html_table(report(self), self)
+
+
+def stats(target: Any, *args: Any, train: bool = False, fake: bool | None = None, **kwargs: Any) -> Stats:
+    """What a model costs for these arguments, or what a capture or a file costs.
+
+    >>> opscope.stats(model, x)                                      # doctest: +SKIP
+    >>> opscope.stats(model, input_ids=ids, train=True)              # doctest: +SKIP
+    >>> opscope.stats("resnet_train.pkl")                            # doctest: +SKIP
+
+    The model is called once. It keeps its mode, hooks, gradients, buffers and random numbers, also after an exception.
+    `train=True` adds the backward pass, from the loss that the model returns or from the sum of what it returns.
+    `fake=True` counts a PyTorch model on tensors without numbers, which needs no memory for them; by default that is
+    done where the model has no numbers or would not fit. Where shapes depend on data, real tensors are used.
+    """
+    if isinstance(target, ir.Capture):
+        _none_given(args, kwargs)
+        return of_capture(target)
+    if isinstance(target, str | os.PathLike):
+        _none_given(args, kwargs)
+        from opscope.opening import open
+
+        return of_capture(open(Path(os.fspath(target))))
+    from opscope.tracers import counting
+
+    found = counting.count(target, args, kwargs, train=train, fake=fake)
+    held = [Parameter(*row, is_used=True) for row in found.held]
+    return of_capture(found.capture, held=held, guesses=found.guesses)
+
+
+def of_capture(
+    capture: ir.Capture,
+    stage: str | None = None,
+    *,
+    held: Sequence[Parameter] = (),
+    guesses: Sequence[str] = (),
+) -> Stats:
+    from opscope.export.frames import stage_of
+
+    return Stats(stage_of(capture, stage).graph, capture.origin.framework, held=held, guesses=guesses)
+
+
+def _none_given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    if args or kwargs:
+        raise TypeError("a capture or a file takes no arguments: only a model is called with them")

@@ -1,0 +1,104 @@
+"""Live capture of PaddlePaddle: operators as they are called, and the backward pass by hooks that only look."""
+
+from __future__ import annotations
+
+import inspect
+from types import FrameType
+from typing import Any
+
+from opscope.errors import OpscopeError
+from opscope.ir import Capture
+
+from . import private
+from .autograd import measure, of_tensors
+from .layers import layers_in
+from .passes import Pass
+from .session import Session
+
+HOW = ("auto", "record", "autograd", "program")
+
+
+def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType) -> Capture:
+    """Call a layer or a function once, and see its backward pass; or take the backward graph of tensors as it is.
+
+    `statistics=True` (among `kwargs`) measures the gradients. No `.grad` is changed.
+    """
+    kwargs = dict(kwargs)
+    statistics = bool(kwargs.pop("statistics", False))
+    paddle = private.the_paddle()
+    if any(True for _ in private.tensors_in(target)):
+        if how not in ("auto", "autograd"):
+            raise OpscopeError(f"how={how!r} captures a layer or a function; a tensor has only its backward graph")
+        if args or kwargs:
+            raise OpscopeError("a tensor takes no arguments")
+        return of_tensors(target, caller, statistics)
+    if how == "program":
+        from . import program
+
+        return program.capture(target, args, kwargs)
+    owner = target if isinstance(target, paddle.nn.Layer) else getattr(target, "__self__", None)
+    model = owner if isinstance(owner, paddle.nn.Layer) else None
+    session = Session(
+        caller,
+        layers=[(type(model).__name__, model)] if model is not None else layers_in(caller),
+        hidden=model,
+        arguments=_arguments(target, args, kwargs),
+        statistics=statistics,
+    )
+    warnings: list[str] = []
+    try:
+        result = target(*args, **kwargs)
+        warnings += _backward(session, result, statistics)
+    except BaseException:
+        session.abort()
+        raise
+    if how == "autograd" and not session.recorder.passes:
+        session.abort()
+        raise OpscopeError("nothing here takes a gradient (stop_gradient is True), so there is no backward graph")
+    forward = how != "autograd"
+    capture = session.finish(
+        result, how="autograd" if not forward else "record", forward=forward, stage="step" if forward else "backward"
+    )
+    capture.warnings += warnings
+    return capture
+
+
+def _backward(session: Session, result: Any, statistics: bool) -> list[str]:
+    """The backward pass from the results, watched as the user's own would be."""
+    roots = [tensor for _, tensor in private.tensors_in(result) if private.gradient_node(tensor) is not None]
+    if not roots:
+        return []
+    recorder = session.recorder
+    recorder.on = False  # what the pass runs inside is not the model's own
+    watched = Pass([tensor.grad_fn for tensor in roots], statistics=statistics, tick=recorder.tick)
+    watched.started = recorder.tick()
+    warnings = list(measure(watched, roots, session.leaves()))
+    recorder.passes.append(watched)
+    recorder.read(watched)
+    watched.close(watched.failed)
+    return warnings
+
+
+def start(
+    *,
+    model: Any = None,
+    optimizer: Any = None,
+    how: str = "auto",
+    caller: FrameType,
+    values: bool = False,
+    times: bool = False,
+    steps: int | None = None,
+) -> Session:
+    """`values=True` measures the gradients (norm, min, max, mean, NaN and Inf counts)."""
+    if how not in ("auto", "record"):
+        raise OpscopeError(f"how={how!r} captures a layer or tensors: opscope.trace(…, how={how!r})")
+    return Session(caller, layers=layers_in(caller, model), statistics=values, times=times, steps=steps)
+
+
+def _arguments(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The arguments with the names that the target has for them."""
+    call = getattr(target, "forward", target)
+    try:
+        return list(inspect.signature(call).bind(*args, **kwargs).arguments.items())
+    except (TypeError, ValueError):  # Paddle says better than we could what is wrong with the arguments
+        return [*((f"args[{i}]", value) for i, value in enumerate(args)), *kwargs.items()]

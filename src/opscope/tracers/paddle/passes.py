@@ -1,0 +1,267 @@
+"""One backward pass: the gradient nodes behind some tensors, and what a hook on each sees go by.
+
+The hooks only look. Handing back `None` means "keep what the node made", which undoes what a hook of the user's changed
+before; handing back the tensors keeps it, but Paddle 3.3.1 never lets go of the Python objects it is handed, so they
+are emptied when the next hook runs, and only small shells stay. (For a list of tensors there is only `None`.)
+
+A gradient that a node makes is paired with the edge it goes along by order, and only where the two counts agree;
+otherwise what arrives at the other end, or the parameter that it is added into, says what it is. Each edge carries
+which of these it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any
+
+from opscope.readers.paddle.backward import Edge, GradNode, types_from_leaves
+
+from . import private
+from .statistics import figures
+
+_LEFT_BEHIND: list[Any] = []
+
+
+def register(node: Any, hook: Any) -> Any:
+    """A hook on a node; what `remove()` takes away again is given back."""
+    return node._register_post_hook(hook)
+
+
+class Pass:
+    """Walks at once; `watch()` registers the hooks and `close()` removes them and lets go of Paddle's nodes."""
+
+    def __init__(
+        self,
+        roots: Iterable[Any],
+        *,
+        statistics: bool = False,
+        tick: Callable[[], int] | None = None,
+        others: Container[int] | None = None,
+    ) -> None:
+        """`others`: pointers of the nodes that somebody else has hooks on, where that is known: only there tensors
+        are handed back."""
+        self.statistics = statistics
+        self._others = others
+        self._handed: list[Any] = []
+        self.nodes: list[GradNode] = []
+        self.index: dict[int, int] = {}  # pointer -> node
+        self.times: dict[int, float] = {}  # node -> when it ran
+        self.second: list[tuple[int, int]] = []  # (node, pointer of a node that its own running made): create_graph
+        self.ran = False
+        self.failed = False
+        self.register = register
+        self.measure: Callable[[Any], tuple[float, ...] | None] = figures
+        self._tick = tick or self._count
+        self._alive: list[Any] = []  # an address only means something while its node lives
+        self._handles: list[Any] = []
+        self._hooks: list[Any] = []
+        self.started = 0  # the tick before the first node
+        self._buffers: dict[int, list[tuple[Edge, int]]] = {}  # target -> edges on their way, with their memory
+        self._words: dict[Any, str] = {}
+        self._counted = 0
+        self._expanded = 0
+        self._asked: set[int] = set()  # nodes that are handed something by a node without hook
+        self._arrivals: dict[int, Edge] = {}
+        self.roots = [self._walk(node) for node in roots if node is not None]
+
+    def _count(self) -> int:
+        self._counted += 1
+        return self._counted
+
+    # -- walking ----------------------------------------------------------------------------------
+
+    def _walk(self, root: Any) -> int:
+        """Breadth first and without recursion: a chain is as deep as it is long."""
+        start = self._know(root)
+        while self._expanded < len(self.nodes):
+            i = self._expanded
+            following = self._alive[i].next_functions
+            self.nodes[i].edges = [Edge(None if node is None else self._know(node)) for node in following]
+            self._expanded += 1
+        return start
+
+    def _know(self, node: Any) -> int:
+        pointer = int(node.node_ptr())
+        found = self.index.get(pointer)
+        if found is None:
+            found = self.index[pointer] = len(self.nodes)
+            self.nodes.append(GradNode(str(node.name()), hex(pointer)))
+            self._alive.append(node)
+        return found
+
+    def held(self) -> list[Any]:
+        """Paddle's own nodes, for who must keep their addresses theirs."""
+        return list(self._alive)
+
+    # -- watching ---------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        for i, node in enumerate(self._alive):
+            if private.can_hook(self.nodes[i].name):
+                self._register(i, node)
+            else:
+                self._asked.update(edge.target for edge in self.nodes[i].edges if edge.target is not None)
+
+    def _register(self, i: int, node: Any) -> None:
+        hook = self._hook(i)
+        self._hooks.append(hook)
+        self._handles.append(self.register(node, hook))
+
+    def _hook(self, i: int) -> Callable[[Any, Any], list[Any]]:
+        pointer = int(self.nodes[i].ptr, 16)
+
+        def look(outputs: Any, inputs: Any) -> list[Any]:
+            self._empty_handed()
+            try:
+                if self._handles:
+                    self._see(i, outputs, inputs)
+            except Exception as error:  # it would go on into the user's backward pass
+                self.nodes[i].attrs.setdefault("not seen", f"{type(error).__name__}: {error}"[:200])
+            if self._others is not None and pointer not in self._others:
+                return [None] * len(outputs)
+            back = [held if _is_tensor(held) else None for held in outputs]
+            self._handed += [held for held in back if held is not None]
+            return back
+
+        return look
+
+    def _empty_handed(self) -> None:
+        for tensor in self._handed:
+            tensor._clear()  # this object only: others of the same tensor keep its numbers
+        self._handed.clear()
+
+    def _see(self, i: int, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
+        self.ran = True
+        again = i in self.times
+        self.times.setdefault(i, float(self._tick()))
+        if again:
+            return
+        node = self.nodes[i]
+        self._arrived(i, inputs)
+        flat = [(slot, rank, tensor) for slot, held in enumerate(outputs) for rank, tensor in enumerate(_each(held))]
+        made = [entry for entry in flat if entry[2] is not None and entry[2]._is_initialized()]
+        edges = [edge for edge in node.edges if edge.target is not None]
+        if len(made) != len(edges):
+            node.attrs["pairing"] = f"{len(made)} gradients for {len(edges)} edges"
+            by_place = len(flat) == len(node.edges)
+            made = [flat[k] for k, edge in enumerate(node.edges) if edge.target is not None] if by_place else []
+        for edge, (slot, rank, tensor) in zip(edges, made, strict=False):
+            edge.out_slot, edge.out_rank = slot, rank
+            if tensor is None or not tensor._is_initialized():
+                continue
+            self._describe(edge, tensor, "hook")
+            assert edge.target is not None
+            self._buffers.setdefault(edge.target, []).append((edge, _memory(tensor)))
+            if not tensor.stop_gradient and (made_by := tensor.grad_fn) is not None:
+                self.second.append((i, int(made_by.node_ptr())))
+            if self.statistics:
+                edge.figures = self.measure(tensor)
+
+    def _describe(self, edge: Edge, tensor: Any, evidence: str) -> None:
+        edge.dtype = self._word(tensor.dtype).removeprefix("paddle.")
+        edge.shape = tuple(tensor.shape)
+        edge.place = str(tensor.place)
+        edge.evidence = evidence
+
+    def _word(self, dtype: Any) -> str:
+        found = self._words.get(dtype)
+        if found is None:
+            found = self._words[dtype] = str(dtype)
+        return found
+
+    def _arrived(self, i: int, inputs: Sequence[Any]) -> None:
+        """Into which slot each gradient went: the only one, or the one that holds its memory."""
+        slots = [
+            (slot, rank, tensor)
+            for slot, held in enumerate(inputs)
+            for rank, tensor in enumerate(_each(held))
+            if tensor is not None and tensor._is_initialized()
+        ]
+        waiting = self._buffers.pop(i, [])
+        if len(inputs) == 1 and not isinstance(inputs[0], list | tuple):
+            for edge, _ in waiting:
+                edge.in_slot, edge.in_rank = 0, 0
+        elif slots:
+            places = {_memory(tensor): (slot, rank) for slot, rank, tensor in slots}
+            for edge, memory in waiting:
+                edge.in_slot, edge.in_rank = places.get(memory, (-1, -1))
+            taken = {(edge.in_slot, edge.in_rank) for edge, _ in waiting}
+            left = [entry for entry in slots if entry[:2] not in taken]
+            for edge, _ in waiting:  # several were added up, so their memory is gone: is there only one place left?
+                if edge.in_slot < 0:
+                    fits = [entry for entry in left if tuple(entry[2].shape) == edge.shape]
+                    if len(fits) == 1:
+                        edge.in_slot, edge.in_rank = fits[0][:2]
+        if i in self._asked and len(slots) == 1:
+            slot, rank, tensor = slots[0]
+            self._arrivals[i] = Edge(None, in_slot=slot, in_rank=rank)
+            self._describe(self._arrivals[i], tensor, "next node")
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def close(self, failed: bool = False) -> None:
+        """`failed`: the pass ended with an exception. Then paddle.grad leaves copies of its nodes behind, hooks and
+        all, which the next paddle.grad frees without holding Python's lock: were it the last to let go of a hook, the
+        process would abort. So such hooks, which do nothing any more, are kept."""
+        self._empty_handed()
+        if failed:
+            _LEFT_BEHIND.extend(self._hooks)
+        self._hooks.clear()
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._buffers.clear()
+        self._from_arrivals()
+        self._alive.clear()
+
+    def _from_arrivals(self) -> None:
+        """What a node without hook (PyLayer, to_static) hands on is known by who takes it."""
+        for node in self.nodes:
+            for edge in node.edges:
+                seen = None if edge.target is None or edge.evidence else self._arrivals.get(edge.target)
+                if seen is not None:
+                    edge.dtype, edge.shape, edge.place, edge.evidence = (
+                        seen.dtype,
+                        seen.shape,
+                        seen.place,
+                        seen.evidence,
+                    )
+                    edge.in_slot, edge.in_rank = seen.in_slot, seen.in_rank
+
+    def name_leaves(self, names: dict[int, tuple[str, Any]]) -> None:
+        """`names`: pointer of an accumulation node -> the name of its tensor, and the tensor."""
+        for pointer, i in self.index.items():
+            known = names.get(pointer) if self.nodes[i].is_leaf else None
+            if known is not None:
+                node = self.nodes[i]
+                node.leaf = known[0]
+                node.leaf_dtype, node.leaf_shape = str(known[1].dtype).removeprefix("paddle."), tuple(known[1].shape)
+        types_from_leaves(self.nodes)
+
+    def problems(self) -> Iterable[str]:
+        """What could not be seen, in words."""
+        edges = [edge for node in self.nodes for edge in node.edges if edge.target is not None]
+        unknown = [edge for edge in edges if not edge.evidence]
+        if unknown and self.ran:
+            yield f"the gradients on {len(unknown)} of {len(edges)} edges were not seen"
+        blind = sorted({node.name for node in self.nodes if not node.is_leaf and not private.can_hook(node.name)})
+        if blind:
+            yield (
+                f"Paddle lets nobody look into {', '.join(blind)[:200]}: what they hand on is known from who takes it, "
+                "and is not measured"
+            )
+
+
+def _is_tensor(held: Any) -> bool:
+    return held is not None and not isinstance(held, list | tuple) and held._is_initialized()
+
+
+def _each(held: Any) -> Sequence[Any]:
+    return held if isinstance(held, list | tuple) else (held,)  # pyright: ignore[reportUnknownVariableType]
+
+
+def _memory(tensor: Any) -> int:
+    try:
+        return int(tensor.data_ptr())
+    except Exception:
+        return 0

@@ -1,0 +1,112 @@
+// What every operator costs, from the tables that `opscope view` and `opscope export` put beside a capture.
+
+import type { Capture } from '../wire/capture.ts';
+import type { Table } from '../wire/table.ts';
+
+export const HOW = ['exact', 'zero', 'estimated', 'unknown'] as const;
+export const CLASSES = ['parameter', 'buffer', 'state', 'input', 'constant', 'gradient', 'activation', 'temporary'] as const;
+const UNKNOWN = HOW.indexOf('unknown');
+const NAMES = ['opscope: cost', 'opscope: memory', 'opscope: parameters'];
+
+/** Figures that add up: by operator, and by module. */
+export type Figure = 'macs' | 'other' | 'read' | 'written' | 'bytes' | 'parameters' | 'activations';
+
+export interface Storages {
+  value: Int32Array; // that owns it
+  bytes: Float64Array;
+  cls: Float64Array; // a place in CLASSES
+  born: Float64Array; // operators
+  dies: Float64Array;
+}
+
+export class Costs {
+  readonly nodes: number; // of the graph itself: graphs inside operators are counted at those
+  private made = new Map<string, Float64Array>();
+
+  private constructor(
+    private table: Table,
+    private memory: Table,
+    private held: Table,
+  ) {
+    this.nodes = table.rows;
+  }
+
+  /** Those of a stage, or null where the file has none. */
+  static async read(capture: Capture, stage: number): Promise<Costs | null> {
+    const { stages, tables } = capture.manifest;
+    const graph = stages[stage]?.graph;
+    const places = NAMES.map((name) => tables.findIndex((t) => t.name.startsWith(`${name} `) && stages[t.stage]?.graph === graph));
+    if (places.includes(-1)) return null;
+    const [table, memory, held] = await Promise.all(places.map((place) => capture.stored(place)));
+    return new Costs(table!, memory!, held!);
+  }
+
+  static has(capture: Capture): boolean {
+    return capture.manifest.tables.some((table) => table.name.startsWith(`${NAMES[0]} `));
+  }
+
+  /** By operator; NaN where it is not known. */
+  of(figure: Figure): Float64Array {
+    const known = this.made.get(figure);
+    if (known) return known;
+    let column: Float64Array;
+    if (figure === 'bytes') {
+      const [read, written] = [this.of('read'), this.of('written')];
+      column = read.map((bytes, node) => bytes + written[node]!);
+    } else if (figure === 'parameters') {
+      column = new Float64Array(this.nodes);
+      const [elements, node] = [this.held.numbers('column elements'), this.held.numbers('column node')];
+      for (let i = 0; i < elements.length; i++) if (node[i]! >= 0) column[node[i]!]! += elements[i]!;
+    } else column = this.table.numbers(`column ${figure}`);
+    this.made.set(figure, column);
+    return column;
+  }
+
+  /** Numbers in parameters that no operator reads. */
+  get unused(): number {
+    const [elements, node] = [this.held.numbers('column elements'), this.held.numbers('column node')];
+    let total = 0;
+    for (let i = 0; i < elements.length; i++) if (node[i]! < 0 && elements[i]! >= 0) total += elements[i]!;
+    return total;
+  }
+
+  how(node: number): (typeof HOW)[number] {
+    return HOW[this.column('how')[node]!] ?? 'unknown';
+  }
+
+  /** True where a figure is the least that it can be: something inside is not known. */
+  atLeast(node: number): boolean {
+    return this.column('at least')[node] === 1;
+  }
+
+  isUnknown(node: number): boolean {
+    return this.column('how')[node] === UNKNOWN;
+  }
+
+  /** FLOPs for each byte; null where it is not known or nothing is moved. */
+  intensity(node: number): number | null {
+    return ratio(this.of('macs')[node]!, this.of('other')[node]!, this.of('bytes')[node]!);
+  }
+
+  get storages(): Storages {
+    return (this.stored ??= {
+      value: this.memory.int32('index'),
+      bytes: this.memory.numbers('column bytes'),
+      cls: this.memory.numbers('column class'),
+      born: this.memory.numbers('column born'),
+      dies: this.memory.numbers('column dies'),
+    });
+  }
+
+  private stored: Storages | undefined;
+
+  private column(name: string): Float64Array {
+    let column = this.made.get(name);
+    if (!column) this.made.set(name, (column = this.table.numbers(`column ${name}`)));
+    return column;
+  }
+}
+
+export function ratio(macs: number, other: number, bytes: number): number | null {
+  return bytes > 0 && !Number.isNaN(macs) && !Number.isNaN(other) ? (2 * macs + other) / bytes : null;
+}

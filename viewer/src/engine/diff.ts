@@ -1,0 +1,197 @@
+// What a stage changed, and what became of an operator from stage to stage. docs/diff.md has the format in words.
+
+import type { Capture } from '../wire/capture.ts';
+
+/** Classes of changes. A number by box or operator is a place in this list plus one; 0 is "the same". */
+export const CHANGES = ['added', 'removed', 'changed', 'fused', 'split', 'rewritten', 'moved'] as const;
+export type ChangeKind = (typeof CHANGES)[number];
+
+/** What stands on a box beside its colour. */
+export const SYMBOLS: Record<ChangeKind, string> = {
+  added: '+',
+  removed: '−',
+  changed: '~',
+  fused: 'F',
+  split: 'S',
+  rewritten: 'R',
+  moved: 'M',
+};
+
+/** The bit of a box that is only in the stage before. */
+export const GHOST = 16;
+
+/** Changes whose operators before are others than those after. */
+const REPLACED = new Set<ChangeKind>(['removed', 'fused', 'split', 'rewritten']);
+
+export interface Change {
+  kind: ChangeKind;
+  before: number[]; // operators
+  after: number[];
+  evidence: string;
+  detail: string;
+}
+
+export interface StageChanges {
+  before: number; // the stage
+  changes: Change[];
+  same: number; // operators
+}
+
+export interface Fate {
+  stage: number;
+  kind: ChangeKind | 'same' | 'gone';
+  nodes: number[]; // in that stage
+  evidence: string;
+}
+
+/** The listing `changes` of a stage. What does not fit the graphs is left out; null where it is no such list. */
+export function readChanges(json: string, stage: number, sizes: number[]): StageChanges | null {
+  let read: unknown;
+  try {
+    read = JSON.parse(json);
+  } catch {
+    return null;
+  }
+  const { before, changes, summary } = (read ?? {}) as { before?: unknown; changes?: unknown; summary?: { same?: unknown } };
+  if (typeof before !== 'number' || !Array.isArray(changes) || sizes[before] === undefined || before === stage) return null;
+  const nodes = (list: unknown, most: number): number[] =>
+    Array.isArray(list) ? list.filter((node): node is number => Number.isInteger(node) && node >= 0 && node < most) : [];
+  const found: Change[] = [];
+  for (const entry of changes as (Record<string, unknown> | null)[]) {
+    const kind = CHANGES.find((name) => name === entry?.class);
+    if (!entry || !kind) continue;
+    found.push({
+      kind,
+      before: nodes(entry.before, sizes[before]),
+      after: nodes(entry.after, sizes[stage]!),
+      evidence: String(entry.evidence ?? ''),
+      detail: String(entry.detail ?? ''),
+    });
+  }
+  return { before, changes: found, same: typeof summary?.same === 'number' ? summary.same : 0 };
+}
+
+/** By operator: how it came to be in this stage (`after`), or what becomes of it in the next (`before`). */
+export function classes(diff: StageChanges | null, side: 'before' | 'after', nodes: number): Uint8Array {
+  const out = new Uint8Array(nodes);
+  for (const change of diff?.changes ?? []) for (const node of change[side]) out[node] = CHANGES.indexOf(change.kind) + 1;
+  return out;
+}
+
+/** Operators of the stage before that are not in this one any more. */
+export function replaced(diff: StageChanges): number[] {
+  const gone = new Set<number>();
+  for (const change of diff.changes) if (REPLACED.has(change.kind)) for (const node of change.before) gone.add(node);
+  return [...gone].sort((a, b) => a - b);
+}
+
+type Map1N = Map<number, number[]>;
+
+/** The stages of a capture and what leads from one to the other. */
+export class Diffs {
+  private read = new Map<number, StageChanges | null>();
+  private maps = new Map<string, Map1N>();
+
+  constructor(
+    private capture: Capture,
+    readonly sizes: number[], // operators by stage
+  ) {}
+
+  of(stage: number): StageChanges | null {
+    let found = this.read.get(stage);
+    if (found === undefined) {
+      const text = this.capture.listings(this.capture.manifest.stages[stage]!.name).get('changes');
+      this.read.set(stage, (found = text ? readChanges(text(), stage, this.sizes) : null));
+    }
+    return found;
+  }
+
+  /** Which operators of a stage are which of another, along the links between stages. */
+  async map(from: number, to: number): Promise<Map1N> {
+    const key = `${from}/${to}`;
+    let found = this.maps.get(key);
+    if (found) return found;
+    found = new Map();
+    const way = this.way(from, to);
+    if (way.length === 2) found = await this.direct(from, to);
+    else if (way.length > 2) {
+      found = await this.map(from, way[1]!);
+      for (let i = 1; i + 1 < way.length; i++) {
+        const next = await this.map(way[i]!, way[i + 1]!);
+        found = new Map(
+          [...found].map(([node, there]) => [node, [...new Set(there.flatMap((other) => next.get(other) ?? []))]] as [number, number[]]),
+        );
+      }
+    }
+    this.maps.set(key, found);
+    return found;
+  }
+
+  private async direct(from: number, to: number): Promise<Map1N> {
+    const joined: Map1N = new Map();
+    for (const [i, link] of (this.capture.manifest.stage_links ?? []).entries()) {
+      const there = link.before === from && link.after === to;
+      if (!there && !(link.before === to && link.after === from)) continue;
+      const { source, target } = await this.capture.stageLink(i);
+      const [here, other] = there ? [source, target] : [target, source];
+      for (let k = 0; k < here.length; k++) {
+        const known = joined.get(here[k]!);
+        if (!known) joined.set(here[k]!, [other[k]!]);
+        else if (!known.includes(other[k]!)) known.push(other[k]!);
+      }
+    }
+    return joined;
+  }
+
+  /** The stages from one to another, along links; [] where there is no way. */
+  private way(from: number, to: number): number[] {
+    const links = this.capture.manifest.stage_links ?? [];
+    const cameFrom = new Map<number, number>([[from, from]]);
+    const todo = [from];
+    for (let stage = todo.shift(); stage !== undefined && stage !== to; stage = todo.shift()) {
+      for (const { before, after, kind } of links) {
+        const next = before === stage ? after : after === stage ? before : -1;
+        // What only flows from one graph into the next is not the same operator any further on.
+        if (next < 0 || cameFrom.has(next) || (kind !== 'lowers' && (stage !== from || next !== to))) continue;
+        cameFrom.set(next, stage);
+        todo.push(next);
+      }
+    }
+    if (!cameFrom.has(to) || from === to) return [];
+    const way = [to];
+    while (way[0] !== from) way.unshift(cameFrom.get(way[0]!)!);
+    return way;
+  }
+
+  /** What becomes of operators in all stages that were made from each other, in their order. */
+  async follow(nodes: number[], stage: number): Promise<Fate[]> {
+    const { stages } = this.capture.manifest;
+    const at = new Map<number, number[]>([[stage, nodes]]);
+    const move = async (from: number, to: number) => {
+      const map = await this.map(from, to);
+      at.set(
+        to,
+        [...new Set(at.get(from)!.flatMap((node) => map.get(node) ?? []))].sort((a, b) => a - b),
+      );
+    };
+    // To where it all began, and from there to everything that was made of it.
+    for (let here = stage, before = stages[here]!.after; before !== null && !at.has(before); before = stages[here]!.after) {
+      await move(here, before);
+      here = before;
+    }
+    for (const [i, entry] of stages.entries()) {
+      if (entry.after !== null && at.has(entry.after) && !at.has(i)) await move(entry.after, i);
+    }
+    const fates: Fate[] = [];
+    for (const [i, here] of [...at].sort(([a], [b]) => a - b)) {
+      const diff = this.of(i);
+      const before = diff ? (at.get(diff.before) ?? []) : [];
+      const change = diff?.changes.find(
+        (one) => one.after.some((node) => here.includes(node)) || one.before.some((node) => before.includes(node)),
+      );
+      if (!here.length && !before.length) continue;
+      fates.push({ stage: i, kind: change?.kind ?? (here.length ? 'same' : 'gone'), nodes: here, evidence: change?.evidence ?? '' });
+    }
+    return fates;
+  }
+}

@@ -1,0 +1,129 @@
+// The Cost tab: a map of modules, memory along the execution, operators against a device.
+
+import type { Theme } from '../draw/theme.ts';
+import type { Figure } from '../engine/cost.ts';
+import type { Device } from '../engine/roofs.ts';
+import type { Words } from '../state/words.ts';
+import { h, replace } from './dom.ts';
+import { RooflineChart, type RooflineCalls } from './roofline.ts';
+import { MemoryChart, type TimelineCalls } from './timeline.ts';
+import { FIGURES, Treemap, type TreemapCalls } from './treemap.ts';
+
+export const VIEWS = ['treemap', 'memory', 'roofline'] as const;
+export type CostView = (typeof VIEWS)[number];
+
+export interface CostCalls extends TreemapCalls, Omit<TimelineCalls, 'line'>, Omit<RooflineCalls, 'nodes'> {
+  line: TimelineCalls['line'];
+  changed(): void; // the address
+}
+
+export class CostPanel {
+  readonly element = h('div', { class: 'cost' });
+  readonly treemap: Treemap;
+  readonly memory: MemoryChart;
+  readonly roofline: RooflineChart;
+  view: CostView = 'treemap';
+  private shown: { stage: string; has: boolean; why: string; theme: Theme } | null = null;
+
+  constructor(
+    devices: Device[],
+    private calls: CostCalls,
+    private words: () => Words,
+  ) {
+    this.treemap = new Treemap(calls, words);
+    this.memory = new MemoryChart(calls, words);
+    this.roofline = new RooflineChart(devices, { ...calls, nodes: (items) => calls.steps(items) }, words);
+    this.treemap.changed = this.roofline.changed = () => calls.changed();
+  }
+
+  /** `stage` tells graphs apart; `has`: their costs are here, else `why` says how to get them. */
+  async show(stage: string, has: boolean, why: string, theme: Theme): Promise<void> {
+    this.shown = { stage, has, why, theme };
+    if (!has) {
+      replace(this.element, h('p', { class: 'hint' }, why));
+      return;
+    }
+    const part = this[this.view];
+    if (part !== this.roofline) (part as Treemap | MemoryChart).reset(stage);
+    this.redrawHead();
+    await part.show(theme);
+  }
+
+  private redrawHead(): void {
+    const words = this.words();
+    const part = this[this.view];
+    const tab = (view: CostView) =>
+      h(
+        'button',
+        {
+          class: view === this.view ? 'on' : '',
+          role: 'radio',
+          'aria-checked': String(view === this.view),
+          title: words.costs.help[view],
+          onclick: () => this.choose(view),
+        },
+        words.costs.views[view],
+      );
+    const head = h(
+      'div',
+      { class: 'code-head' },
+      h('div', { class: 'segmented', role: 'radiogroup', 'aria-label': words.cost }, ...VIEWS.map(tab)),
+      part.head,
+    );
+    // The chart itself stays where it is: taking it out and in would lose the focus.
+    if (this.element.lastElementChild === part.element && this.element.childElementCount === 2)
+      this.element.firstElementChild!.replaceWith(head);
+    else replace(this.element, head, part.element);
+  }
+
+  choose(view: CostView): void {
+    this.view = view;
+    const { shown } = this;
+    if (shown) this.calls.run(this.show(shown.stage, shown.has, shown.why, shown.theme));
+    this.calls.changed();
+  }
+
+  async mark(selection: number[], path: number[]): Promise<void> {
+    if (!this.shown?.has) return;
+    if (this.view === 'treemap') this.treemap.mark(selection, path);
+    else await this[this.view].mark(selection);
+  }
+
+  // -- the state, for the URL and for scripts -------------------------------------------------------------
+
+  get state(): string {
+    const more = { treemap: [this.treemap.figure], memory: [], roofline: [this.roofline.device, this.roofline.by] }[this.view];
+    return [this.view, ...more].join('.');
+  }
+
+  set state(text: string) {
+    const [view, ...more] = text.split('.');
+    this.view = VIEWS.find((name) => name === view) ?? 'treemap';
+    if (this.view === 'treemap' && FIGURES.includes(more[0] as Figure)) this.treemap.figure = more[0] as Figure;
+    if (this.view === 'roofline' && more[0]) this.roofline.device = more[0];
+    if (this.view === 'roofline' && more[1] === 'kind') this.roofline.by = 'kind';
+  }
+
+  describe(): Record<string, unknown> {
+    const { map } = this.treemap;
+    const { line, listed } = this.memory;
+    const { roofs, device } = this.roofline;
+    if (this.view === 'treemap')
+      return {
+        view: this.view,
+        figure: this.treemap.figure,
+        total: map?.total ?? null,
+        unknown: map?.unknown ?? null,
+        cells: map?.cells.map(({ item, kind, title, figure, x, y, width, height }) => ({ item, kind, title, figure, x, y, width, height })),
+      };
+    if (this.view === 'memory')
+      return {
+        view: this.view,
+        peak: line?.peak,
+        bytes: line?.peakBytes,
+        classes: line?.classes,
+        listed: listed < 0 ? line?.peak : listed,
+      };
+    return { view: this.view, device, seconds: roofs?.seconds, unknown: roofs?.unknown, points: this.roofline.places() };
+  }
+}
