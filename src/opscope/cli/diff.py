@@ -13,7 +13,7 @@ import click
 import opscope
 from opscope.analysis.diff import Diff, stage_diffs
 from opscope.analysis.diff.limits import FIGURES, Limit, exceeded, parse
-from opscope.analysis.diff.report import Compared, Line, headline, lines, page
+from opscope.analysis.diff.report import Compared, Line, headline, lines
 from opscope.capture import Capture
 from opscope.diffing import between, diff
 from opscope.errors import OpscopeError
@@ -81,9 +81,17 @@ def command(
         one = _pair(first, second, before, after, from_stage, to_stage)
         comparisons, ends = [one[0]], one
     if out is not None:
-        title = f"opscope diff {before}{f' {after}' if after is not None else ''}"
+        from opscope.export.html import render, render_compared
+
+        compared, (a, stage_a), (b, stage_b) = ends
+        title = f"{before.name} – {after.name}" if after is not None else before.name
+        text = (
+            render(first, title)
+            if along
+            else render_compared((a, stage_a, compared.before), (b, stage_b, compared.after), title)
+        )
         with replacing(out) as file:
-            file.write(page(title, comparisons).encode())
+            file.write(text.encode("utf-8", "backslashreplace"))
         click.echo(f"{out}: written", err=True)
     elif as_json:
         click.echo(json.dumps(_json(comparisons, along), ensure_ascii=False, indent=2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -98,81 +97,3 @@ def where(diff: Diff, change: Change) -> str:
 
 def _paths(graph: Graph, nodes: Iterable[int]) -> list[str]:
     return [graph.node(node).path for node in nodes]
-
-
-# -- HTML -------------------------------------------------------------------------------------------
-
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --dim: #8a8a8a; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin: 2rem 0 .4rem; }
-.bar { display: flex; height: .7rem; border-radius: .35rem; overflow: hidden; background: var(--line); }
-.bar span { display: block; } .dim, small { color: var(--dim); }
-details { border-top: 1px solid var(--line); padding: .35rem 0; } summary { cursor: pointer; }
-code { font: 13px/1.5 ui-monospace, monospace; } .n { color: var(--dim); display: inline-block; min-width: 3.5rem; }
-table { border-collapse: collapse; margin: .3rem 0 .6rem 1rem; }
-td { padding: .1rem 1rem .1rem 0; vertical-align: top; }
-.fused { --c: #7b61ff; } .split { --c: #0a84ff; } .rewritten { --c: #e67e22; } .changed { --c: #d4a106; }
-.moved { --c: #888; } .removed { --c: #e5484d; } .added { --c: #30a46c; } .same { --c: #8884; }
-.bar span { background: var(--c); } b.kind { color: var(--c); }
-"""
-
-
-def page(title: str, comparisons: Iterable[Compared]) -> str:
-    """One HTML file that needs nothing else."""
-    body = "".join(_section(compared) for compared in comparisons)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        f"<style>{_STYLE}</style></head><body><h1>{html.escape(title)}</h1>{body}</body></html>\n"
-    )
-
-
-def _section(compared: Compared) -> str:
-    diff = compared.diff
-    parts = [f"<h2>{html.escape(f'{compared.before} → {compared.after}')}</h2>"]
-    seconds = "" if compared.seconds is None else f" · {compared.seconds:.3f} s"
-    counts = f"{diff.before.n_nodes:,} → {diff.after.n_nodes:,} operators{seconds} · {told(diff)}"
-    parts.append(f"<p>{html.escape(counts)}</p>{_bar(diff)}")
-    for old, new in sorted(diff.renamed.items()):
-        parts.append(f'<p class="dim">module {html.escape(old)} is called {html.escape(new)}</p>')
-    for kind in CLASSES:
-        changes = [change for change in diff.changes if change.kind == kind]
-        if changes:
-            parts.append(f'<p class="{kind}"><b class="kind">{kind}</b> <span class="dim">{_WORDS[kind]}</span></p>')
-            parts += [_change(diff, change) for change in changes[:2000]]
-            if len(changes) > 2000:
-                parts.append(f'<p class="dim">… and {len(changes) - 2000:,} more</p>')
-    return f"<section>{''.join(parts)}</section>"
-
-
-def _bar(diff: Diff) -> str:
-    touched = dict.fromkeys(CLASSES, 0)
-    for change in diff.changes:
-        touched[change.kind] += len(change.before) + len(change.after)
-    touched["same"] = 2 * len(diff.same)
-    whole = sum(touched.values()) or 1
-    spans = [
-        f'<span class="{kind}" style="width:{100 * count / whole:.2f}%" title="{kind}: {count} operators"></span>'
-        for kind, count in touched.items()
-        if count
-    ]
-    return f'<div class="bar">{"".join(spans)}</div>'
-
-
-def _change(diff: Diff, change: Change) -> str:
-    place = where(diff, change)
-    head = f'<span class="n">{change.sizes}</span><code>{html.escape(_said(diff, change))}</code>'
-    note = f" <small>{html.escape(place)}</small>" if place else ""
-    rows = [_row("before", diff.before, node) for node in change.before]
-    rows += [_row("after", diff.after, node) for node in change.after]
-    return (
-        f"<details><summary>{head}{note}</summary><table>{''.join(rows)}</table>"
-        f"<small>evidence: {html.escape(change.evidence)}</small></details>"
-    )
-
-
-def _row(side: str, graph: Graph, index: int) -> str:
-    node = graph.node(index)
-    types = ", ".join(str(value.type) for value in node.outputs)
-    cells = [side, str(index), node.op, types, node.path]
-    return f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"

@@ -1,8 +1,8 @@
 """One backward pass: the gradient nodes behind some tensors, and what a hook on each sees go by.
 
 The hooks only look. Handing back `None` means "keep what the node made", which undoes what a hook of the user's changed
-before; handing back the tensors keeps it, but Paddle 3.3.1 never lets go of the Python objects it is handed, so they
-are emptied when the next hook runs, and only small shells stay. (For a list of tensors there is only `None`.)
+before; handing back the tensors keeps it. (For a list of tensors there is only `None`.) Paddle 3.3.1 never lets go of
+the list it is handed, so it is always the same one, and empty in the end.
 
 A gradient that a node makes is paired with the edge it goes along by order, and only where the two counts agree;
 otherwise what arrives at the other end, or the parameter that it is added into, says what it is. Each edge carries
@@ -42,7 +42,7 @@ class Pass:
         are handed back."""
         self.statistics = statistics
         self._others = others
-        self._handed: list[Any] = []
+        self._back: list[Any] = []
         self.nodes: list[GradNode] = []
         self.index: dict[int, int] = {}  # pointer -> node
         self.times: dict[int, float] = {}  # node -> when it ran
@@ -111,24 +111,16 @@ class Pass:
         pointer = int(self.nodes[i].ptr, 16)
 
         def look(outputs: Any, inputs: Any) -> list[Any]:
-            self._empty_handed()
             try:
                 if self._handles:
                     self._see(i, outputs, inputs)
             except Exception as error:  # it would go on into the user's backward pass
                 self.nodes[i].attrs.setdefault("not seen", f"{type(error).__name__}: {error}"[:200])
-            if self._others is not None and pointer not in self._others:
-                return [None] * len(outputs)
-            back = [held if _is_tensor(held) else None for held in outputs]
-            self._handed += [held for held in back if held is not None]
-            return back
+            keep = self._others is not None and pointer not in self._others
+            self._back[:] = [None if keep or not _is_tensor(held) else held for held in outputs]
+            return self._back
 
         return look
-
-    def _empty_handed(self) -> None:
-        for tensor in self._handed:
-            tensor._clear()  # this object only: others of the same tensor keep its numbers
-        self._handed.clear()
 
     def _see(self, i: int, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
         self.ran = True
@@ -152,7 +144,7 @@ class Pass:
             self._describe(edge, tensor, "hook")
             assert edge.target is not None
             self._buffers.setdefault(edge.target, []).append((edge, _memory(tensor)))
-            if not tensor.stop_gradient and (made_by := tensor.grad_fn) is not None:
+            if (made_by := private.gradient_node(tensor)) is not None:
                 self.second.append((i, int(made_by.node_ptr())))
             if self.statistics:
                 edge.figures = self.measure(tensor)
@@ -203,7 +195,7 @@ class Pass:
         """`failed`: the pass ended with an exception. Then paddle.grad leaves copies of its nodes behind, hooks and
         all, which the next paddle.grad frees without holding Python's lock: were it the last to let go of a hook, the
         process would abort. So such hooks, which do nothing any more, are kept."""
-        self._empty_handed()
+        self._back.clear()
         if failed:
             _LEFT_BEHIND.extend(self._hooks)
         self._hooks.clear()
