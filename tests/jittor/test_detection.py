@@ -21,7 +21,8 @@ class Foreign:
 
 def test_an_object_of_another_framework_is_named():
     with pytest.raises(
-        opscope.OpscopeError, match=r"an object of type abacus\.nn\.Foreign: .* supported one \(jittor\)"
+        opscope.OpscopeError,
+        match=r"an object of type abacus\.nn\.Foreign: .* supported one \(.*jittor.*\)",
     ):
         opscope.trace(Foreign(), 3)
     with pytest.raises(opscope.OpscopeError, match=r"abacus\.nn\.Foreign"):
@@ -29,7 +30,10 @@ def test_an_object_of_another_framework_is_named():
 
 
 def test_a_framework_by_name():
-    with pytest.raises(opscope.OpscopeError, match=r"framework 'abacus' cannot be traced \(supported: jittor\)"):
+    with pytest.raises(
+        opscope.OpscopeError,
+        match=r"framework 'abacus' cannot be traced \(supported: .*jittor.*\)",
+    ):
         opscope.record(framework="abacus")
 
 

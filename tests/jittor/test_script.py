@@ -161,7 +161,10 @@ def test_an_exception_before_anything_was_recorded(script):
 def test_a_script_without_a_framework(script):
     ran = command("trace", script("print('hello')"))
     assert (ran.returncode, ran.stdout) == (2, "hello\n")
-    assert ran.stderr == "opscope: train.py imported no framework that opscope can record (jittor)\n"
+    assert (
+        ran.stderr
+        == "opscope: train.py imported no framework that opscope can record (hidet, jittor, megengine, paddle, torch)\n"
+    )
     assert not Path("train.opscope").exists()
 
 
@@ -202,5 +205,8 @@ def test_targets_that_are_not_there(target, message, monkeypatch, tmp_path):
 
 
 def test_a_framework_that_is_not_known(script):
-    with pytest.raises(opscope.OpscopeError, match=r"framework 'abacus' cannot be traced \(supported: jittor\)"):
+    with pytest.raises(
+        opscope.OpscopeError,
+        match=r"framework 'abacus' cannot be traced \(supported: .*jittor.*\)",
+    ):
         run_script(script("import jittor"), framework="abacus")

@@ -20,14 +20,9 @@ def left_as_it_was() -> Iterator[None]:
         methods = [paddle.Tensor.__add__, paddle.Tensor.clone, paddle.nn.Layer.__call__, paddle.optimizer.Adam.step]
         apply = "apply" in paddle.autograd.PyLayer.__dict__
         node = type(paddle.to_tensor(1.0, stop_gradient=False).grad_fn)
-        functions = [
-            node._register_post_hook,
-            _C_ops.matmul,
-            paddle.tensor.linalg.matmul,
-            engine.run_backward,
-            engine.run_partial_grad,
-        ]
-        return [*methods, apply, *functions, paddle.is_grad_enabled()]
+        operators = [_C_ops.matmul, paddle.tensor.linalg.matmul]
+        functions = [node._register_post_hook, engine.run_backward, engine.run_partial_grad]
+        return [*methods, apply, *operators, *functions, paddle.is_grad_enabled()]
 
     paddle.seed(0)
     before = state()

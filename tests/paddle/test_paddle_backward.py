@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -196,6 +197,20 @@ def test_nothing_stays_in_memory():
         once()
     gc.collect()
     assert resident() - before < 20, "a single round makes more than 10 MB of gradients"
+
+
+def test_a_graph_that_was_looked_at_is_freed():
+    """Paddle itself counts one reference too many each time that it hands out `grad_fn`."""
+    layer = paddle.nn.Linear(4, 4)
+    with opscope.record(layer):
+        y = layer(paddle.ones([2, 4]))
+    node = y.grad_fn
+    expected = sys.getrefcount(node)
+    opscope.trace(y, how="autograd")
+    with opscope.record(layer):
+        (y * 2).sum().backward()
+    gc.collect()
+    assert sys.getrefcount(node) == expected
 
 
 def test_statistics():

@@ -34,7 +34,7 @@ def make_graph(var: Any, dpi: str = "600") -> Any:
         raise OpscopeError(
             "make_graph: nothing here takes a gradient (stop_gradient is True): there is no backward graph"
         )
-    walked = Pass([tensor.grad_fn for tensor in roots])
+    walked = Pass([private.gradient_node(tensor) for tensor in roots])
     _name_leaves(walked, sys._getframe(1))
     walked.close()
     for number, tensor in enumerate(roots):

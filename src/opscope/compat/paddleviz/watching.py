@@ -28,6 +28,7 @@ def on() -> None:
     if _replaced or importlib.util.find_spec("paddle") is None:
         return
     engine = private.engine()
+    private.counts_one_too_many()
     for name in ("run_backward", "run_partial_grad"):
         original = getattr(engine, name)
         stand_in = _stand_in(original)

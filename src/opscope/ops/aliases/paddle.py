@@ -121,7 +121,9 @@ def _wanted(call: Call, count: int = 2) -> list[int]:
 @kind("paddle_matmul")
 def matmul(call: Call) -> Cost:
     x = call.shape("x")
-    inner = x[-2] if call.attr("transpose_x", False) and len(x) > 1 else x[-1]
+    if not x:
+        raise NotKnown("the shape of a matrix")
+    inner = x[len(x) - 2] if call.attr("transpose_x", False) and len(x) > 1 else x[len(x) - 1]
     return Cost(macs=size_of(call.out()) * inner)
 
 

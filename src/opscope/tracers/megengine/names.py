@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple, cast
 
-from opscope.tracers.torch.frames import locals_of, variables_of
+from opscope.tracers.frames import locals_of, variables_of
 
 _DEEPEST = 8
 

@@ -29,7 +29,7 @@ def of_tensors(target: Any, caller: FrameType, statistics: bool) -> Capture:
     roots = [tensor for tensor in tensors if private.gradient_node(tensor) is not None]
     if not roots:
         raise OpscopeError("nothing here takes a gradient (stop_gradient is True), so there is no backward graph")
-    watched = Pass([tensor.grad_fn for tensor in roots], statistics=statistics)
+    watched = Pass([private.gradient_node(tensor) for tensor in roots], statistics=statistics)
     found = layers_in(caller)
     layers = Layers(found, hidden=found[0][1] if len(found) == 1 else None)
     known = leaves(_named(layers, caller))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
-from opscope.tracers.torch.frames import locals_of, variables_of
+from opscope.tracers.frames import locals_of, variables_of
 
 from . import private
 
@@ -158,7 +158,7 @@ def leaves(named: Iterator[tuple[str, Any]]) -> dict[int, tuple[str, Any]]:
     """Pointer of the accumulation node -> name and tensor, for tensors that gradients are added into."""
     found: dict[int, tuple[str, Any]] = {}
     for name, tensor in named:
-        if not tensor.stop_gradient and tensor.is_leaf and (node := tensor.grad_fn) is not None:
+        if tensor.is_leaf and (node := private.gradient_node(tensor)) is not None:
             found.setdefault(int(node.node_ptr()), (name, tensor))
     return found
 

@@ -75,17 +75,20 @@ def gradient_node(tensor: Any) -> Any:
     if tensor.stop_gradient:
         return None
     node = tensor.grad_fn
-    if node is not None and _counts_one_too_many():
+    if node is not None and counts_one_too_many():
         ctypes.pythonapi.Py_DecRef(ctypes.py_object(node))
     return node
 
 
 @cache
-def _counts_one_too_many() -> bool:
-    """Beside a node that was reached another way, which is counted as it should be."""
-    leaf = the_paddle().zeros([1])
-    leaf.stop_gradient = False
-    node = (leaf * 2.0 * 2.0).grad_fn
+def counts_one_too_many() -> bool:
+    """Beside a node that was reached another way, which is counted as it should be. Asked before any recording begins,
+    since it runs operators."""
+    paddle = the_paddle()
+    with paddle.enable_grad():
+        leaf = paddle.zeros([1])
+        leaf.stop_gradient = False
+        node = (leaf * 2.0 * 2.0).grad_fn
     (other,) = node.next_functions
     return sys.getrefcount(node) == sys.getrefcount(other) + 1
 

@@ -93,6 +93,7 @@ class Recorder:
 
     def install(self) -> None:
         paddle = private.the_paddle()
+        private.counts_one_too_many()
         try:
             self._install_operators()
             for name, op in private.METHODS.items():
@@ -232,7 +233,8 @@ class Recorder:
             self._argument(words[i] if i < len(words) else str(i), given, tensors, attrs)
         for key, given in kwargs.items():
             self._argument(key, given, tensors, attrs)
-        boundary = {int(node.node_ptr()) for _, t in tensors if not t.stop_gradient and (node := t.grad_fn) is not None}
+        nodes = [private.gradient_node(tensor) for _, tensor in tensors]
+        boundary = {int(node.node_ptr()) for node in nodes if node is not None}
         reads = [(word, self.value_of(tensor)) for word, tensor in tensors]
         if name.endswith("_") and words[:1] == ("param",):
             self._optimized(reads)
@@ -259,10 +261,9 @@ class Recorder:
         index = len(self.calls)
         own: list[Any] = []
         for tensor in made:
-            if not tensor.stop_gradient and tensor._is_initialized():
-                node = tensor.grad_fn
-                if node is not None and int(node.node_ptr()) not in boundary:
-                    own.append(node)
+            node = private.gradient_node(tensor) if tensor._is_initialized() else None
+            if node is not None and int(node.node_ptr()) not in boundary:
+                own.append(node)
         op = name
         if own and name in _BY_GRADIENT:
             op = forward_op(str(own[0].name())) or name

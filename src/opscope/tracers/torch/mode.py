@@ -19,9 +19,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from opscope.tracers.frames import locals_of
+
 from . import private
 from .calls import Calls
-from .frames import locals_of
 from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
 from .schemas import OTHER, TENSOR, Schema

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, NamedTuple, cast
 
-from .frames import locals_of, variables_of
+from opscope.tracers.frames import locals_of, variables_of
 
 _MOST_ITEMS = 256  # of a container among the user's variables that is looked into
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
-from opscope.tracers.torch.frames import variables_of
+from opscope.tracers.frames import variables_of
 from opscope.tracers.torch.private import the_torch
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
