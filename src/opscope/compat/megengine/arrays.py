@@ -50,7 +50,7 @@ def load_arrays(path: str) -> npt.NDArray[Any] | dict[str, npt.NDArray[Any]]:
 def _checked(value: Any, where: str) -> npt.NDArray[Any]:
     if type(value) is not np.ndarray or value.dtype.kind not in _KINDS:
         raise BadInput(f"{where}: a numpy array of numbers is expected, or a dict of them by the names of the inputs")
-    return value
+    return cast("npt.NDArray[Any]", value)
 
 
 class _Unpickler(pickle.Unpickler):

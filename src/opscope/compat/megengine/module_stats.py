@@ -225,7 +225,8 @@ def _figures(tensor: Any) -> tuple[str, str]:
 
 
 def _dtype(tensor: Any) -> Any:
-    return np.dtype(tensor.dtype)
+    make: Any = np.dtype
+    return make(tensor.dtype)
 
 
 def hook_modules(module: Any) -> tuple[Any, ...]:

@@ -103,7 +103,7 @@ def _shape(variable: Any) -> Shape | None:
 
 def _dtype(variable: Any) -> str | None:
     try:
-        kind: Any = np.dtype(variable.dtype)
-        return cast("str", kind.name)
+        make: Any = np.dtype
+        return cast("str", make(variable.dtype).name)
     except Exception:  # numpy has no such type
         return None

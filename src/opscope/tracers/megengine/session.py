@@ -360,10 +360,11 @@ def _first_line(error: Exception) -> str:
 
 def dtype_name(dtype: Any) -> str:
     """`float32`; a quantized type says so in the metadata of numpy's type."""
-    kind = np.dtype(dtype)
+    make: Any = np.dtype
+    kind = make(dtype)
     metadata = cast("dict[str, Any]", kind.metadata or {})
     name: Any = metadata["mgb_dtype"]["name"] if "mgb_dtype" in metadata else ""
-    return _QUANTIZED.get(name) or cast("Any", kind).name
+    return _QUANTIZED.get(name) or kind.name
 
 
 _QUANTIZED = {

@@ -9,6 +9,7 @@ from typing import Any
 
 from opscope.ir import Capture
 
+from . import private
 from .graphs import WAYS, existing
 from .session import Session, models_in, optimizers_in
 
@@ -21,7 +22,7 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
         return importlib.import_module(WAYS[how]).capture(target, args, kwargs, caller=caller)
     if how == "auto" and not args and not kwargs and (found := existing(target)) is not None:
         return found
-    import torch  # pyright: ignore[reportMissingImports]
+    torch = private.the_torch()
 
     owner = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
     model = owner if isinstance(owner, torch.nn.Module) else None
@@ -51,7 +52,7 @@ def start(
     times: bool = False,
     steps: int | None = None,
 ) -> Session:
-    import torch  # pyright: ignore[reportMissingImports]
+    torch = private.the_torch()
 
     return Session(
         torch,

@@ -364,7 +364,7 @@ class _Assembly:
     def _device(self, begin: int, end: int) -> str:
         """Where an operator ran, if not on the CPU."""
         for value in self._log.output_value[begin:end]:
-            device = str(self._r.memory.window(value).device)
+            device = self._r.memory.device(value)
             return "" if device == "cpu" else device
         return ""
 

@@ -25,7 +25,6 @@ class Window(NamedTuple):
     shape: Any
     stride: Any
     dtype: Any
-    device: Any
 
 
 class Extent(NamedTuple):
@@ -48,6 +47,7 @@ class Memory:
         self._extents: dict[int, Extent | None] = {}
         self.storage_ids: dict[int, int] = {}  # torch's address of the storage -> our number
         self._addresses: list[int] = []
+        self._devices: list[Any] = []
         self._odd: dict[int, tuple[Any, int]] = {}  # tensors without a storage (sparse): id -> (weak reference, number)
         # By value:
         self.place: list[int] = []  # storage and window; a list, whose append is twice as fast as an array's
@@ -72,9 +72,7 @@ class Memory:
         if storage is None:
             storage = self._new_storage(tensor, address)
         try:
-            window = self._window_ids[
-                tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device
-            ]
+            window = self._window_ids[tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype]
         except (KeyError, TypeError, RuntimeError):
             window = self._window(tensor)
         return storage << WINDOW_BITS | window
@@ -107,6 +105,7 @@ class Memory:
         storage = self.storage_ids[address] = len(self._addresses)
         # The weak reference is the address itself, with torch's weak count one up until `release`.
         self._addresses.append(tensor.untyped_storage()._weak_ref())
+        self._devices.append(tensor.device)
         return storage
 
     def _odd_storage(self, tensor: Any) -> int:
@@ -115,14 +114,15 @@ class Memory:
         if reference is None or reference() is not tensor:
             storage = len(self._addresses)
             self._addresses.append(0)
+            self._devices.append(tensor.device)
             self._odd[id(tensor)] = weakref.ref(tensor), storage
         return storage
 
     def _window(self, tensor: Any) -> int:
         try:
-            shown = Window(tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+            shown = Window(tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
         except (RuntimeError, NotImplementedError):  # sparse tensors and their like have no strides
-            shown = Window(0, tensor.shape, (), tensor.dtype, tensor.device)
+            shown = Window(0, tensor.shape, (), tensor.dtype)
         try:
             key: Any = tuple(shown)
             hash(key)
@@ -213,11 +213,16 @@ class Memory:
     def window_number(self, value: int) -> int:
         return self.place[value] & (1 << WINDOW_BITS) - 1
 
-    def window(self, value: int) -> Window:
-        return self.windows[self.window_number(value)]
+    def device(self, value: int) -> str:
+        return str(self._devices[self.storage(value)])
 
     def storage_of(self, tensor: Any) -> int:
-        return self.place_of(tensor) >> WINDOW_BITS
+        try:
+            address = tensor.untyped_storage()._cdata
+        except (RuntimeError, NotImplementedError):
+            return self._odd_storage(tensor)
+        storage = self.storage_ids.get(address)
+        return storage if storage is not None else self._new_storage(tensor, address)
 
     def is_alive(self, storage: int) -> bool:
         address = self._addresses[storage]

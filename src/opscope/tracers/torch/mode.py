@@ -50,6 +50,7 @@ FIELDS = (
     "use_end",
     "output_end",
 )
+_ROW = 8 * len(FIELDS)  # bytes
 _pack = struct.Struct(f"{len(FIELDS)}q").pack
 
 
@@ -57,7 +58,6 @@ class Log:
     """What was recorded, as numbers."""
 
     def __init__(self) -> None:
-        self.count = 0
         self.rows = bytearray()  # packing a row and adding its bytes is five times as fast as array.extend
         self.uses = array("q")  # value and argument name in one number, see `use`
         self.output_value = array("i")
@@ -69,6 +69,11 @@ class Log:
         self.threads: dict[int, int] = {}  # operator -> the thread it ran in, if not the one that records
         self.seconds = array("d")
         self.numbers: dict[int, list[float]] = {}  # value -> its numbers, on request
+
+    @property
+    def count(self) -> int:
+        """How many operators were recorded."""
+        return len(self.rows) // _ROW
 
     def column(self, name: str) -> list[int]:
         table: npt.NDArray[np.int64] = np.frombuffer(self.rows, dtype=np.int64).reshape(-1, len(FIELDS))
@@ -118,8 +123,8 @@ class Recorder:
         self._engine = {id(code) for code in private.engine_codes(torch)}
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
 
-    def dispatcher(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any], FrameType | None], Any]:
-        """The function that runs one operator and notes it. One function with local names, because it is hot."""
+    def dispatcher(self) -> Callable[..., Any]:
+        """What torch calls: runs one operator and notes it. One function with local names, because it is hot."""
         log, memory, places = self.log, self._memory, self._places
         schema_numbers, schemas, outside = self._schemas, log.schemas, memory.outside
         tensor_type, made = self._tensor, memory.made
@@ -129,8 +134,17 @@ class Recorder:
         uses_log, outputs_log, rows = log.uses, log.output_value, log.rows
         times, values, home = self._times, self._values, threading.get_ident()
 
-        def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType | None) -> Any:
+        frame_at, caller, grad_enabled = sys._getframe, self._caller(), self._grad_enabled
+        engine, nodes = self._engine, self._nodes
+
+        def dispatch(
+            mode: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            kwargs = kwargs or {}
             # Whatever goes wrong in the noting: the operator runs exactly once.
+            if not self.is_on:
+                return func(*args, **kwargs)
+            frame = caller(frame_at(0).f_back)
             number = schema_numbers.get(func)
             if number is None:
                 number = self._new_schema(func)
@@ -194,10 +208,19 @@ class Recorder:
                         call = self._call_of_generator(frame)
                     state, node_sequence, node_name = 0, NO_SEQUENCE, 0
                 else:
-                    place, state, node_sequence, node_name = self._in_backward(node, frame, stop, around)
+                    state = IN_BACKWARD | GRAD_ENABLED if grad_enabled() else IN_BACKWARD
+                    # What the engine itself calls has the line of the forward operator.
+                    is_engine = frame is None or id(frame.f_code) in engine
+                    place = 0 if is_engine else place_at(frame, stop, around)
+                    node_name = nodes.get(cast("type[Any]", type(node)))
+                    if node_name is None:
+                        node_name = self._new_node(node)
+                    node_sequence = node._sequence_nr()
+                    if node_sequence == _ACCUMULATE_GRAD:
+                        node_sequence = ACCUMULATES
+                        self._accumulates(node)
                 constant = -1 if len(constants) == 1 else self._constant(constants)
-                uses_log.extend(uses)
-                log.count += 1
+                uses_log.fromlist(uses)
                 # `extend`, not `+=`, which would make a local name of it
                 rows.extend(
                     _pack(
@@ -329,27 +352,35 @@ class Recorder:
             return []
         return [tensor for item in cast("list[Any]", out) for tensor in self._tensors(item)]
 
-    def _in_backward(
-        self, node: Any, frame: FrameType | None, stop: FrameType | None, around: int
-    ) -> tuple[int, int, int, int]:
-        """The stack, the state, and the sequence number and name of the running gradient function."""
-        state = IN_BACKWARD | GRAD_ENABLED if self._grad_enabled() else IN_BACKWARD
-        if frame is None or id(frame.f_code) in self._engine:
-            place = 0  # called by the engine itself: the line is that of the forward operator
-        else:
-            place = self._places.at(frame, stop, around)
+    def _new_node(self, node: Any) -> int:
         kind = cast("type[Any]", type(node))
-        name = self._nodes.get(kind)
-        if name is None:
-            name = self._nodes[kind] = len(self.log.node_names)
-            self.log.node_names.append(kind.__name__)
-        sequence = node._sequence_nr()
-        if sequence == _ACCUMULATE_GRAD:
-            sequence = ACCUMULATES
-            variable = getattr(node, "variable", None)
-            if variable is not None:
-                self.log.accumulated[self.log.count] = self._memory.storage_of(variable)
-        return place, state, sequence, name
+        name = self._nodes[kind] = len(self.log.node_names)
+        self.log.node_names.append(kind.__name__)
+        return name
+
+    def _accumulates(self, node: Any) -> None:
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            self.log.accumulated[self.log.count] = self._memory.storage_of(variable)
+
+    def _caller(self) -> Callable[[FrameType | None], FrameType | None]:
+        """From the frame that called us to the one that called the operator: torch wraps dispatch modes, to keep its
+        compiler away, in the same few frames every time."""
+        wrappers = -1
+
+        def caller(frame: FrameType | None) -> FrameType | None:
+            nonlocal wrappers
+            if wrappers == 2 and frame is not None and frame.f_back is not None:
+                return frame.f_back.f_back
+            if wrappers < 0:
+                wrappers, walk = 0, frame
+                while walk is not None and private.is_dispatch_wrapper(walk.f_code):
+                    wrappers, walk = wrappers + 1, walk.f_back
+            for _ in range(wrappers):
+                frame = frame and frame.f_back
+            return frame
+
+        return caller
 
     def _call_of_generator(self, frame: FrameType | None) -> int:
         """What a module's generator does after the module returned it, belongs to that call."""
@@ -398,29 +429,10 @@ def _without_tensors(value: Any, tensor_type: type[Any]) -> Any:
 def make_mode(recorder: Recorder) -> Any:
     """The object that torch calls. A class of its own, because its base is torch's."""
     mode: Any = private.dispatch_mode()
-    dispatch, frame_at = recorder.dispatcher(), sys._getframe
-    # torch wraps what follows to keep its compiler away: some frames between us and who called the operator.
-    wrappers = -1
-
-    def caller(frame: FrameType | None) -> FrameType | None:
-        nonlocal wrappers
-        if wrappers < 0:
-            wrappers, walk = 0, frame
-            while walk is not None and private.is_dispatch_wrapper(walk.f_code):
-                wrappers, walk = wrappers + 1, walk.f_back
-        for _ in range(wrappers):
-            frame = frame and frame.f_back
-        return frame
 
     class OpscopeMode(mode):
         # Without this, torch refuses to run higher-order operators under a mode.
         supports_higher_order_operators = True
-
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-        ) -> Any:
-            if not recorder.is_on:
-                return func(*args, **(kwargs or {}))
-            return dispatch(func, args, kwargs or {}, caller(frame_at(0).f_back))
+        __torch_dispatch__ = recorder.dispatcher()
 
     return OpscopeMode()
