@@ -350,6 +350,7 @@ def test_devices_are_plausible() -> None:
         (TRAIN, ("--depth", "2", "--columns", "params,flops,forward,backward,share", "--markdown"), "resnet_train.md"),
         (JOINT, ("--by", "phase", "--csv"), "joint.phase.csv"),
         (JOINT, ("--json",), "joint.json"),
+        (DATA / "paddle" / "example_train.json", ("--by", "op"), "paddle_example_train.op.txt"),
     ],
 )
 def test_golden_tables(file: Path, args: tuple[str, ...], golden: str, overwrite: bool) -> None:
