@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from types import FrameType
 from typing import Any, cast
 
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
+from opscope.tracers.arguments import named_arguments
+from opscope.tracers.frames import variables_of
 
 from .names import name_in_frame, nested_variables
 from .session import Session, import_jittor
@@ -20,7 +21,13 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
     jt = import_jittor()
     owner = target if isinstance(target, jt.Module) else getattr(target, "__self__", None)
     model = owner if isinstance(owner, jt.Module) else None
-    session = Session(jt, _roots(jt, caller, model), caller, model=model, arguments=_arguments(target, args, kwargs))
+    session = Session(
+        jt,
+        _roots(jt, caller, model),
+        caller,
+        model=model,
+        arguments=named_arguments(getattr(target, "execute", target), args, kwargs),
+    )
     try:
         result = target(*args, **kwargs)
         # Held until the session has run what is pending: what nobody holds, Jittor does not compute.
@@ -61,17 +68,7 @@ def _roots(jt: Any, caller: FrameType, *given: Any) -> list[tuple[str, Any]]:
     for root in given:
         if isinstance(root, kinds):
             roots.append((name_in_frame(caller, root) or type(root).__name__, root))
-    for name, value in {**caller.f_globals, **caller.f_locals}.items():
+    for name, value in variables_of(caller).items():
         if isinstance(value, kinds) and not any(root is value for _, root in roots):
             roots.append((name, value))
     return roots
-
-
-def _arguments(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The arguments with the names that the target has for them."""
-    call = getattr(target, "execute", target)
-    try:
-        return list(inspect.signature(call).bind(*args, **kwargs).arguments.items())
-    except (TypeError, ValueError):
-        # Jittor says better than we could what is wrong with the arguments.
-        return [*((f"args[{number}]", value) for number, value in enumerate(args)), *kwargs.items()]

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, NamedTuple, cast
 
+from opscope.tracers.frames import locals_of, variables_of
+
 
 class Variable(NamedTuple):
     """A tensor that has a name of its own, whatever operator reads or writes it."""
@@ -29,8 +31,9 @@ def name_in_frame(frame: FrameType | None, value: Any) -> str | None:
     """The variable of this frame that holds the value: a local, a global, or an attribute of `self`."""
     if frame is None:
         return None
-    holders: list[Mapping[str, Any]] = [frame.f_locals, frame.f_globals]
-    owner = frame.f_locals.get("self")
+    own = locals_of(frame)
+    holders: list[Mapping[str, Any]] = [own, frame.f_globals]
+    owner = own.get("self")
     if owner is not None and owner is not value:
         holders.append(getattr(owner, "__dict__", {}))
     for holder in holders:
@@ -124,8 +127,7 @@ def nested_variables(jt: Any, name: str, value: Any, depth: int = 4, most: int |
 
 def frame_variables(jt: Any, frame: FrameType) -> Iterator[Named]:
     """The tensors that the user's own variables hold: a batch that was made before the recording."""
-    held = {**frame.f_globals, **frame.f_locals}
-    for name, value in held.items():
+    for name, value in variables_of(frame).items():
         if not name.startswith("_"):
             yield from nested_variables(jt, name, value, depth=2, most=256)
 

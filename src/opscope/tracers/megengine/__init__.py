@@ -4,7 +4,6 @@ already (`jit.trace` functions, `Network` objects) are dumped in memory and read
 from __future__ import annotations
 
 import importlib
-import inspect
 import io
 from types import FrameType
 from typing import Any
@@ -13,6 +12,7 @@ from opscope.errors import OpscopeError
 from opscope.ir import Capture, Origin
 from opscope.readers.megengine import capture_of
 from opscope.readers.megengine.model import decode
+from opscope.tracers.arguments import named_arguments
 
 from .session import Session
 
@@ -38,7 +38,9 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
     owner = target if isinstance(target, module) else getattr(target, "__self__", None)
     model = owner if isinstance(owner, module) else None
     models = [(type(model).__name__, model)] if model is not None else ()
-    session = Session(caller, model=model, models=models, arguments=_arguments(target, args, kwargs))
+    session = Session(
+        caller, model=model, models=models, arguments=named_arguments(getattr(target, "forward", target), args, kwargs)
+    )
     try:
         result = target(*args, **kwargs)
     except BaseException:
@@ -89,12 +91,3 @@ def _dumped(graph: Any, how: str) -> Capture:
     capture.tables.pop("weights in the file", None)  # of a file that nobody has
     capture.origin = Origin("", "megengine", str(importlib.import_module("megengine").__version__), how)
     return capture
-
-
-def _arguments(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The arguments with the names that the target has for them."""
-    call = getattr(target, "forward", target)
-    try:
-        return list(inspect.signature(call).bind(*args, **kwargs).arguments.items())
-    except (TypeError, ValueError):  # MegEngine says better than we could what is wrong with the arguments
-        return [*((f"args[{number}]", value) for number, value in enumerate(args)), *kwargs.items()]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from types import FrameType
 from typing import Any
 
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
+from opscope.tracers.arguments import named_arguments
 
 from . import private
 from .autograd import measure, of_tensors
@@ -42,7 +42,7 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
         caller,
         layers=[(type(model).__name__, model)] if model is not None else layers_in(caller),
         hidden=model,
-        arguments=_arguments(target, args, kwargs),
+        arguments=named_arguments(getattr(target, "forward", target), args, kwargs),
         statistics=statistics,
     )
     warnings: list[str] = []
@@ -93,12 +93,3 @@ def start(
     if how not in ("auto", "record"):
         raise OpscopeError(f"how={how!r} captures a layer or tensors: opscope.trace(…, how={how!r})")
     return Session(caller, layers=layers_in(caller, model), statistics=values, times=times, steps=steps)
-
-
-def _arguments(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The arguments with the names that the target has for them."""
-    call = getattr(target, "forward", target)
-    try:
-        return list(inspect.signature(call).bind(*args, **kwargs).arguments.items())
-    except (TypeError, ValueError):  # Paddle says better than we could what is wrong with the arguments
-        return [*((f"args[{i}]", value) for i, value in enumerate(args)), *kwargs.items()]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 from types import FrameType
 from typing import Any
 
 from opscope.ir import Capture
+from opscope.tracers.arguments import named_arguments
 
 from . import private
 from .graphs import WAYS, existing
@@ -31,7 +31,7 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
         caller,
         models=[(type(model).__name__, model)] if model is not None else models_in(torch, caller, ()),
         main=model,
-        arguments=_arguments(target, args, kwargs),
+        arguments=named_arguments(getattr(target, "forward", target), args, kwargs),
         hide_root=model is not None,
     )
     try:
@@ -64,13 +64,3 @@ def start(
         times=times,
         steps=steps,
     )
-
-
-def _arguments(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The arguments with the names that the target has for them."""
-    call = getattr(target, "forward", target)
-    try:
-        bound = inspect.signature(call).bind(*args, **kwargs)
-    except (TypeError, ValueError):  # torch says better than we could what is wrong with the arguments
-        return [*((f"args[{number}]", value) for number, value in enumerate(args)), *kwargs.items()]
-    return list(bound.arguments.items())
