@@ -59,6 +59,12 @@ export const PHASES = ['init', 'forward', 'backward', 'recompute', 'optimizer', 
 export const ROLES = ['input', 'parameter', 'buffer', 'constant', 'activation', 'gradient', 'state'] as const;
 export type Phase = (typeof PHASES)[number];
 
+/** Colours of boxes: `of[box]` is a place in `colours`. The first, null, leaves a box in the colour of its phase. */
+export interface Fill {
+  colours: readonly (string | null)[];
+  of: Uint8Array | Uint16Array;
+}
+
 /** Colours by box and what is lit: the page sets these without a new layout. */
 export interface Paint {
   /** Boxes that are selected, related (gradient, kernel, path), or found. Others are dimmed when `dim`. */
@@ -68,8 +74,8 @@ export interface Paint {
   dim: boolean;
   hovered: number; // box or -1
   hoveredEdge: number; // edge or -1
-  /** A colour per box (CSS), or null: colours by phase. */
-  fill: (string | null)[] | null;
+  /** Or null: all in the colours of their phases. */
+  fill: Fill | null;
   /** Pairs of boxes (a, b, a, b …) that are joined by a dotted arc. */
   links: Int32Array | null;
   /** The change of each box since the stage before (engine/diff.ts), and how many operators in it have changed. */

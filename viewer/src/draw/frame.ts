@@ -105,7 +105,7 @@ export function flatness(zoom: number): number {
 
 /** The colour the page gave a box, or null. */
 export function fillOf(paint: Paint, box: number): string | null {
-  return paint.fill === null ? null : (paint.fill[box] ?? null);
+  return paint.fill === null ? null : (paint.fill.colours[paint.fill.of[box]!] ?? null);
 }
 
 export function litColour(theme: Theme, mark: number): string {

@@ -196,7 +196,7 @@ export class Motion {
         hoveredEdge: -1,
         change: frame.paint.change && Uint8Array.from(this.#newId, (b) => (b < 0 ? 0 : frame.paint.change![b]!)),
         changed: frame.paint.changed && Int32Array.from(this.#newId, (b) => (b < 0 ? 0 : frame.paint.changed![b]!)),
-        fill: fill === null ? null : Array.from(this.#newId, (b) => (b < 0 ? null : (fill[b] ?? null))),
+        fill: fill && { colours: fill.colours, of: Uint16Array.from(this.#newId, (b) => (b < 0 ? 0 : fill.of[b]!)) },
       },
     };
   }

@@ -5,6 +5,7 @@ import type { Graph, Pools } from '../wire/capture.ts';
 import { inside } from './answers.ts';
 import type { Composed } from './compose.ts';
 import { CHANGES, GHOST } from './diff.ts';
+import type { Picture } from './messages.ts';
 import { scopePath } from './tree.ts';
 import type { View } from './view.ts';
 
@@ -113,11 +114,11 @@ export function isOperator(view: View, item: number): boolean {
 }
 
 /** By box: the class of its change (with GHOST), and how many operators inside have changed. */
-export function boxChanges(view: View, byNode: Uint8Array): { change: Uint8Array; changed: Int32Array } {
+export function boxChanges(view: View, byNode: Uint8Array): Pick<Picture, 'change' | 'changed'> {
   const { visible: v, tree, bodies } = view;
+  if (!byNode.some((kind) => kind > 0)) return { change: null, changed: null };
   const change = new Uint8Array(v.count);
   const changed = new Int32Array(v.count);
-  if (!byNode.some((kind) => kind > 0)) return { change, changed };
   const tally = new Int32Array(v.count * (CHANGES.length + 1));
   const ghostly = new Uint8Array(v.count).fill(1);
   for (let node = 0; node < tree.nodes; node++) {

@@ -16,6 +16,7 @@ import type { Calls, CaptureInfo, ChangeRow, Details, FateRow, KernelRow, Pictur
 import { flow } from './flow.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
+import { KERNEL_COLOURS, shadesOf } from './shades.ts';
 import { between, trace } from './paths.ts';
 import { Repeats } from './repeats.ts';
 import type { Device } from './roofs.ts';
@@ -591,20 +592,19 @@ export class Engine {
 
   // -- colours ------------------------------------------------------------------------------------
 
-  metric(name: string): { values: (number | null)[]; min: number; max: number; unit: string } {
-    const { visible: v, metrics } = this.view;
-    const values = Array.from(v.item, (item, box) => {
-      if (v.open[box]) return null;
-      return metrics.ofItem(name, item, this.view.tree, v.repeat[box]!, () => inside(this.view, item));
-    });
-    const known = values.filter((x): x is number => x !== null);
-    let min = Infinity;
-    let max = -Infinity;
-    for (const value of known) {
-      if (value < min) min = value;
-      if (value > max) max = value;
+  metric(name: string): ReturnType<Calls['metric']> {
+    return shadesOf(this.figures(name));
+  }
+
+  /** A figure of each box of the picture; NaN where it is not known, and for open groups, whose boxes have their own. */
+  figures(name: string): Float64Array {
+    const { visible: v, metrics, tree } = this.view;
+    const figures = new Float64Array(v.count).fill(NaN);
+    for (let box = 0; box < v.count; box++) {
+      const item = v.item[box]!;
+      if (!v.open[box]) figures[box] = metrics.ofItem(name, item, tree, v.repeat[box]!, () => inside(this.view, item)) ?? NaN;
     }
-    return { values, min, max, unit: metrics.unit(name) };
+    return figures;
   }
 
   // -- costs --------------------------------------------------------------------------------------
@@ -641,9 +641,12 @@ export class Engine {
     return roofs(this.view, device);
   }
 
-  kernelOf(): number[] {
+  kernelOf(): Uint16Array {
     const { visible: v, metrics, tree } = this.view;
-    return Array.from(v.item, (item) => (item < tree.nodes ? metrics.firstKernel(item) : -1));
+    return Uint16Array.from(v.item, (item) => {
+      const kernel = item < tree.nodes ? metrics.firstKernel(item) : -1;
+      return kernel < 0 ? 0 : 1 + (kernel % KERNEL_COLOURS);
+    });
   }
 }
 

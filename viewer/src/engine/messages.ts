@@ -53,8 +53,8 @@ export interface Picture {
   index: SceneIndex;
   open: number[]; // items of open groups
   saved: number[]; // by phase: operators that only keep tensors for the backward pass
-  change: Uint8Array; // by box: the class of its change, see diff.ts
-  changed: Int32Array; // by box: how many operators in it have changed
+  change: Uint8Array | null; // by box: the class of its change, see diff.ts; null where nothing has changed
+  changed: Int32Array | null; // by box: how many operators in it have changed
 }
 
 export interface ChangeRow extends Change {
@@ -224,8 +224,8 @@ export interface Calls {
   drawn(nodes: number[]): number[];
   trace(item: number, way: 'up' | 'down'): number[];
   between(a: number, b: number): number[];
-  metric(name: string): { values: (number | null)[]; min: number; max: number; unit: string }; // by box of the picture
-  kernelOf(): number[]; // by box of the picture: the first kernel of an operator, or -1
+  metric(name: string): { shades: Uint8Array; min: number; max: number }; // by box of the picture, see shades.ts
+  kernelOf(): Uint16Array; // by box of the picture: the first kernel of an operator, counted from 1 and around; 0: none
   paths(items: number[]): string[];
   items(paths: string[]): number[];
   attach(capture: number, data: Uint8Array): string[]; // costs that came later; answers with all metrics

@@ -121,10 +121,6 @@ export class Metrics {
     return this.times[kernel] ?? null;
   }
 
-  unit(name: string): string {
-    return { [OUTPUT]: 'B', [TIME]: 'ns', 'bytes read': 'B', 'bytes written': 'B', [INTENSITY]: 'FLOP/B' }[name] ?? '';
-  }
-
   value(name: string, node: number): number | null {
     if (name === OUTPUT) {
       let total = 0;

@@ -15,7 +15,19 @@ export interface Answer {
   error?: string;
 }
 
-const MOVED = new Set<keyof Calls>(['stage', 'options', 'open', 'unfold', 'openAll', 'openDepth', 'reveal', 'restore', 'aside']);
+const MOVED = new Set<keyof Calls>([
+  'stage',
+  'options',
+  'open',
+  'unfold',
+  'openAll',
+  'openDepth',
+  'reveal',
+  'restore',
+  'aside',
+  'metric',
+  'kernelOf',
+]);
 
 /** Milliseconds without a call before work that can wait begins. */
 const PAUSE = 100;

@@ -509,8 +509,6 @@ export class App {
     return nodes;
   }
 
-  // -- painting ---------------------------------------------------------------------------------------
-
   // -- panels -----------------------------------------------------------------------------------------
 
   async redrawPanels(): Promise<void> {
@@ -564,7 +562,7 @@ export class App {
 
   saveSvg(): void {
     if (!this.picture) return;
-    const text = writeSvg(this.picture.scene, this.theme);
+    const text = writeSvg(this.picture.scene, this.theme, this.renderer.paint);
     const link = h('a', {
       href: URL.createObjectURL(new Blob([text], { type: 'image/svg+xml' })),
       download: `${this.captures[this.capture]?.name ?? 'graph'}.svg`,

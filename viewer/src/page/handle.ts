@@ -30,7 +30,7 @@ export function state(app: App): Record<string, unknown> {
           y: boxes.y[i],
           width: boxes.width[i],
           height: boxes.height[i],
-          change: changeName(app.picture!.change[i]!),
+          change: changeName(app.picture!.change?.[i] ?? 0),
         }))
       : [],
     boxCount: boxes?.count ?? 0,

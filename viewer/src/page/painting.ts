@@ -5,7 +5,8 @@ import { GHOST } from '../engine/diff.ts';
 import type { Picture } from '../engine/messages.ts';
 import { h, replace } from '../panels/dom.ts';
 import { metricName, metricText } from '../panels/table.ts';
-import { kernelColour, ramp, RAMP_CSS, scale } from '../state/colours.ts';
+import type { Fill } from '../scene.ts';
+import { kernelColours, RAMP_CSS, shadeColours } from '../state/colours.ts';
 import type { App } from './app.ts';
 import { changeLegend } from './stages.ts';
 
@@ -37,21 +38,20 @@ export async function outline(app: App, nodes: number[]): Promise<void> {
 }
 
 /** Colours by kernel or by a figure, with their legend. */
-export async function fills(app: App): Promise<(string | null)[] | null> {
+export async function fills(app: App): Promise<Fill | null> {
   if (app.colour === 'phase') {
     replace(app.legend, ...changeLegend(app));
     return app.picture && fillsOf(app.picture, app.theme);
   }
   if (app.colour === 'kernel') {
     replace(app.legend);
-    return (await app.client.kernelOf()).map((kernel) => (kernel < 0 ? null : kernelColour(kernel, app.theme === dark)));
+    return { colours: kernelColours(app.theme === dark), of: await app.client.kernelOf() };
   }
-  const { values, min, max } = await app.client.metric(app.colour);
+  const { shades, min, max } = await app.client.metric(app.colour);
   if (!Number.isFinite(min)) {
     replace(app.legend, `${metricName(app.colour, app.words)}: ${app.words.unknown}`);
     return null;
   }
-  const place = scale(min, max);
   replace(
     app.legend,
     h('b', {}, metricName(app.colour, app.words)),
@@ -59,12 +59,13 @@ export async function fills(app: App): Promise<(string | null)[] | null> {
     h('i', { style: `background:${RAMP_CSS}` }),
     h('span', {}, metricText(app.colour, max, app.words)),
   );
-  // Nothing is not little: it stays pale.
-  return values.map((value) => (value === null ? null : value === 0 && max > 0 ? app.theme.panels[2]! : ramp(place(value))));
+  return { colours: shadeColours(app.theme.panels[2]!), of: shades };
 }
 
 /** What has changed since the stage before is tinted by its class; ghosts are as pale as what is behind them. */
-export function fillsOf({ change }: Picture, theme: Theme): (string | null)[] | null {
-  if (!change.some((kind) => kind > 0)) return null;
-  return Array.from(change, (kind) => (kind & GHOST ? theme.background : kind ? theme.changes[kind - 1]!.tint : null));
+export function fillsOf({ change }: Picture, theme: Theme): Fill | null {
+  if (!change) return null;
+  const plain = [null, ...theme.changes.map((kind) => kind.tint)];
+  const colours = Array.from({ length: 2 * GHOST }, (_, kind) => (kind & GHOST ? theme.background : (plain[kind] ?? null)));
+  return { colours, of: change };
 }

@@ -352,8 +352,12 @@ async function goToNodes(app: App, stage: number, nodes: number[]): Promise<void
 export function changeLegend(app: App): HTMLElement[] {
   const change = app.picture?.change;
   if (!change) return [];
-  const seen = new Set(Array.from(change, (kind) => kind & ~GHOST));
-  const ghosts = change.some((kind) => kind & GHOST);
+  const seen = new Set<number>();
+  let ghosts = 0;
+  for (const kind of change) {
+    seen.add(kind & ~GHOST);
+    ghosts |= kind & GHOST;
+  }
   return [
     ...CHANGES.flatMap((kind, k) =>
       seen.has(k + 1) ? [h('span', { class: 'legend-change' }, badge(kind, app.words), app.words.changes[kind])] : [],

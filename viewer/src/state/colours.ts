@@ -1,9 +1,11 @@
 // Colours for figures and for kernels.
 
+import { KERNEL_COLOURS, LEAST, MOST, NOTHING, UNKNOWN } from '../engine/shades.ts';
+
 /** Dark blue to yellow, even to the eye and safe for colour-blind readers (points of the viridis family). */
 const RAMP = ['#440154', '#46327e', '#365c8d', '#277f8e', '#1fa187', '#4ac16d', '#a0da39', '#fde725'];
 
-export function ramp(t: number): string {
+function ramp(t: number): string {
   const at = Math.max(0, Math.min(1, t)) * (RAMP.length - 1);
   const low = Math.floor(at);
   const from = parse(RAMP[low]!);
@@ -17,19 +19,17 @@ function parse(hex: string): number[] {
   return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 }
 
-/** Figures often differ a thousandfold: the scale is logarithmic where they do. */
-export function scale(min: number, max: number): (value: number) => number {
-  if (!(max > min)) return () => 0.5;
-  if (min >= 0 && max / Math.max(min, max / 1e6) > 100) {
-    const low = Math.log(Math.max(min, max / 1e6));
-    const high = Math.log(max);
-    return (value) => (Math.log(Math.max(value, max / 1e6)) - low) / (high - low);
-  }
-  return (value) => (value - min) / (max - min);
+/** By shade (engine/shades.ts). */
+export function shadeColours(nothing: string): (string | null)[] {
+  const colours: (string | null)[] = [];
+  colours[UNKNOWN] = null;
+  colours[NOTHING] = nothing;
+  for (let shade = LEAST; shade <= MOST; shade++) colours[shade] = ramp((shade - LEAST) / (MOST - LEAST));
+  return colours;
 }
 
-/** Neighbouring kernels get colours far apart. */
-export function kernelColour(index: number, dark: boolean): string {
-  const hue = (index * 137.508) % 360;
-  return dark ? `hsl(${hue.toFixed(0)} 45% 34%)` : `hsl(${hue.toFixed(0)} 70% 84%)`;
+/** None, then one for each kernel as the engine counts them: neighbours get colours far apart. */
+export function kernelColours(dark: boolean): (string | null)[] {
+  const hues = Array.from({ length: KERNEL_COLOURS }, (_, kernel) => ((kernel * 137.508) % 360).toFixed(0));
+  return [null, ...hues.map((hue) => (dark ? `hsl(${hue} 45% 34%)` : `hsl(${hue} 70% 84%)`))];
 }

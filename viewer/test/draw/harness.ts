@@ -39,9 +39,12 @@ if (ask.has('svg')) {
     if (ask.has('labels')) renderer.setPaint({ edgeLabels: 'always', edgeWidth: 'bytes' });
     if (ask.has('heat'))
       renderer.setPaint({
-        fill: Array.from({ length: scene.boxes.count }, (_, b) =>
-          b % 5 === 0 ? null : `hsl(${240 - ((b * 37) % 240)} 70% ${45 + ((b * 13) % 30)}%)`,
-        ),
+        fill: {
+          colours: Array.from({ length: 240 }, (_, k) =>
+            k % 5 === 0 ? null : `hsl(${240 - ((k * 37) % 240)} 70% ${45 + ((k * 13) % 30)}%)`,
+          ),
+          of: Uint8Array.from({ length: scene.boxes.count }, (_, b) => b % 240),
+        },
       });
     if (ask.has('edge')) renderer.setPaint({ hoveredEdge: Number(ask.get('edge')) });
   };

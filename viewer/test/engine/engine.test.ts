@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Engine } from '../../src/engine/engine.ts';
 import type { Picture, ViewOptions } from '../../src/engine/messages.ts';
+import { LEAST, MOST, NOTHING, UNKNOWN } from '../../src/engine/shades.ts';
 import { BoxKind } from '../../src/scene.ts';
 import * as hash from '../../src/state/hash.ts';
 
@@ -106,11 +107,14 @@ describe('a training graph', () => {
     expect(between.every((node) => engine.trace(a!, 'down').includes(node))).toBe(true);
   });
 
-  it('says null where a figure is not known', async () => {
+  it('leaves figures that are not known without a shade', async () => {
     const { engine } = await opened(SAMPLE);
-    const { values } = engine.metric('output size');
-    expect(values.some((value) => value === null)).toBe(true); // open groups
-    expect(values.some((value) => value !== null && value > 0)).toBe(true);
+    const figures = engine.figures('output size');
+    const { shades, min, max } = engine.metric('output size');
+    expect(figures.some(Number.isNaN)).toBe(true); // open groups
+    expect(Array.from(shades, (shade) => shade === UNKNOWN)).toEqual(Array.from(figures, Number.isNaN));
+    expect(shades[figures.indexOf(min)]).toBe(min === 0 ? NOTHING : LEAST);
+    expect(shades[figures.indexOf(max)]).toBe(MOST);
   });
 });
 

