@@ -3,10 +3,11 @@
 import { buildIndex } from '../draw/index.ts';
 import { find } from '../find/find.ts';
 import { LayoutCache } from '../layout/nested.ts';
-import { PHASES, ROLES } from '../scene.ts';
+import { PHASES, ROLES, type Scene } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
 import { children, details, inside, kernel, kernels, labels } from './answers.ts';
 import { compose } from './compose.ts';
+import { bytesOf, type Content } from './content.ts';
 import { Costs, type Figure } from './cost.ts';
 import { alive, costMap, memoryLine, roofs, steps } from './costviews.ts';
 import { row } from './csr.ts';
@@ -24,10 +25,13 @@ import { csv, table } from './rows.ts';
 import { buildScene } from './scene.ts';
 import { buildTree, scopePath, type Tree } from './tree.ts';
 import { newView, type View } from './view.ts';
-import { visible } from './visible.ts';
+import { visible, type Visible } from './visible.ts';
 import { rehearse } from './warm.ts';
 
 const FIRST_BOXES = 70; // a picture opens by itself as far as this many boxes
+/** Groups that are drawn in advance, and the operators of a graph in which that takes no longer than a moment. */
+const REHEARSED = 4;
+const MOST_REHEARSED = 250_000;
 const NUMBERS = new Intl.NumberFormat('en');
 const CONSTANT = ROLES.indexOf('constant');
 
@@ -61,16 +65,33 @@ export class Engine {
 
   private *inSpareTime(): Generator<void> {
     yield* rehearse();
+    yield* this.rehearseLargest();
     // For the first details and traces.
     void this.view.outputs;
     yield;
     void this.view.readers;
   }
 
+  /** The largest groups that may be opened next, drawn for nobody: what V8 made of the code then fits this capture. */
+  private *rehearseLargest(): Generator<void> {
+    const { tree, visible: v, open } = this.view;
+    if (tree.nodes > MOST_REHEARSED) return;
+    const closed = Array.from(v.item, (item) => item - tree.nodes).filter((g) => g > 0 && g < tree.groups && !open[g]);
+    const children = (g: number) => row(tree.childNodes, g).length + row(tree.childGroups, g).length;
+    const largest = closed.sort((a, b) => children(b) - children(a)).slice(0, REHEARSED);
+    for (const group of largest) {
+      if (this.view.tree !== tree) return;
+      const opened = this.view.open.slice();
+      opened[group] = 1;
+      this.indexOf(this.draw(opened, new LayoutCache()).scene);
+      yield;
+    }
+  }
+
   // -- captures -----------------------------------------------------------------------------------
 
-  async load(data: Uint8Array | string, name: string): Promise<CaptureInfo> {
-    const capture = await Capture.open(typeof data === 'string' ? fromBase64(data) : data);
+  async load(data: Content, name: string): Promise<CaptureInfo> {
+    const capture = await Capture.open(await bytesOf(data));
     const { manifest } = capture;
     const stages = [];
     for (const stage of manifest.stages) {
@@ -326,7 +347,24 @@ export class Engine {
   // -- pictures -----------------------------------------------------------------------------------
 
   private picture(): Picture {
-    const view = this.view;
+    const { view } = this;
+    const { graph, tree } = view;
+    const drawn = this.draw(view.open, view.cache);
+    view.visible = drawn.visible;
+    const { scene } = drawn;
+    const open: number[] = [];
+    for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
+    const saved = PHASES.map(() => 0);
+    const own = tree.nodes - view.ghosts.length;
+    view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
+    const kinds =
+      this.toward >= 0 ? classes(this.entries[view.id]!.diffs.of(this.toward), 'before', graph.nodes) : (view.byNode ?? new Uint8Array(0));
+    return { scene, index: this.indexOf(scene), open, saved, ...boxChanges(view, kinds) };
+  }
+
+  /** What is visible with these groups open, and where it stands. */
+  private draw(open: Uint8Array, cache: LayoutCache): { visible: Visible; scene: Scene } {
+    const { view } = this;
     const { graph, tree, types } = view;
     // Data that comes in is a box of its own; parameters stand inside their operator unless they are pulled out.
     const inputs = view.options.constants
@@ -334,15 +372,15 @@ export class Engine {
           (value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0,
         )
       : graph.inputs.filter((value) => graph.role[value] === 0);
-    view.visible = visible({ ...graph, ...view.flow }, tree, {
-      open: view.open,
+    const shown = visible({ ...graph, ...view.flow }, tree, {
+      open,
       unfolded: view.unfolded,
       repeats: view.repeats,
       inputs,
       weight: (value) => types.bytes(graph.type[value]!),
     });
     // What only keeps a tensor is shown by what made the tensor.
-    const { nodeBox } = view.visible;
+    const { nodeBox } = shown;
     if (!view.options.saved)
       view.kept.forEach((value, node) => {
         if (value >= 0 && graph.producer[value]! >= 0) nodeBox[node] = nodeBox[graph.producer[value]!]!;
@@ -352,21 +390,14 @@ export class Engine {
       pools: view.capture.pools,
       tree,
       types,
-      visible: view.visible,
+      visible: shown,
       direction: view.options.direction,
       side: view.options.side,
-      cache: view.cache,
+      cache,
       outputs: () => view.outputs,
       counts: this.counts,
     });
-    const open: number[] = [];
-    for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
-    const saved = PHASES.map(() => 0);
-    const own = tree.nodes - view.ghosts.length;
-    view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
-    const kinds =
-      this.toward >= 0 ? classes(this.entries[view.id]!.diffs.of(this.toward), 'before', graph.nodes) : (view.byNode ?? new Uint8Array(0));
-    return { scene, index: this.indexOf(scene), open, saved, ...boxChanges(view, kinds) };
+    return { visible: shown, scene };
   }
 
   open(items: number[], open: boolean): Picture {
@@ -609,9 +640,9 @@ export class Engine {
 
   // -- costs --------------------------------------------------------------------------------------
 
-  async attach(id: number, data: Uint8Array): Promise<string[]> {
+  async attach(id: number, data: Content): Promise<string[]> {
     const { capture, info } = this.entries[id]!;
-    await capture.attach(data);
+    await capture.attach(await bytesOf(data));
     for (const view of this.views.values()) {
       if (view.capture !== capture) continue;
       view.metrics.columns = Metrics.names(capture);
@@ -648,13 +679,6 @@ export class Engine {
       return kernel < 0 ? 0 : 1 + (kernel % KERNEL_COLOURS);
     });
   }
-}
-
-function fromBase64(text: string): Uint8Array {
-  const binary = atob(text);
-  const bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
-  return bytes;
 }
 
 /** Operators that only make a constant: drawn inside the operator that reads it. */

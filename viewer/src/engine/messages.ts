@@ -1,6 +1,7 @@
 // What the page and the engine (in its worker) say to each other. All heavy work is the engine's.
 
 import type { Scene } from '../scene.ts';
+import type { Content } from './content.ts';
 import type { Figure } from './cost.ts';
 import type { Device } from './roofs.ts';
 import type { Cell } from './treemap.ts';
@@ -191,7 +192,7 @@ export interface Roofs {
 
 /** The calls that the page makes; each answers with a promise. */
 export interface Calls {
-  load(data: Uint8Array | string, name: string): CaptureInfo; // a string is base64, as a one-file page holds it
+  load(data: Content, name: string): CaptureInfo;
   stage(capture: number, stage: number, options: ViewOptions): Picture;
   options(options: ViewOptions): Picture;
   open(items: number[], open: boolean): Picture;
@@ -228,7 +229,7 @@ export interface Calls {
   kernelOf(): Uint16Array; // by box of the picture: the first kernel of an operator, counted from 1 and around; 0: none
   paths(items: number[]): string[];
   items(paths: string[]): number[];
-  attach(capture: number, data: Uint8Array): string[]; // costs that came later; answers with all metrics
+  attach(capture: number, data: Content): string[]; // costs that came later; answers with all metrics
   costMap(figure: Figure, root: number, width: number, height: number): CostMap | null;
   memoryLine(first: number, last: number, columns: number): MemoryLine | null;
   alive(step: number, most: number): { rows: AliveRow[]; count: number; bytes: number; op: string; where: string };

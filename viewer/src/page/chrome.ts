@@ -5,6 +5,7 @@ import { savePng } from '../draw/png.ts';
 import type { CaptureInfo } from '../engine/messages.ts';
 import { h, pairs, replace, short } from '../panels/dom.ts';
 import { icon, ICONS, type Icon } from '../panels/icons.ts';
+import { later } from '../panels/later.ts';
 import { PHASES, type Phase } from '../scene.ts';
 import type { App, LeftTab, LowTab } from './app.ts';
 import { showLow } from './lower.ts';
@@ -13,6 +14,10 @@ import { metricName } from '../panels/table.ts';
 import { redrawStages } from './stages.ts';
 
 export function redrawChrome(app: App): void {
+  later(app.toolbar, () => drawChrome(app));
+}
+
+function drawChrome(app: App): void {
   const w = app.words;
   document.documentElement.lang = app.language;
   app.root.dataset.theme = app.theme.name;
@@ -80,7 +85,6 @@ export function redrawChrome(app: App): void {
     ...app.lowTabs().map((name) => tab(app.lowTab === name, lowNames[name], goLow(name), name === 'ir' ? w.irHelp : undefined)),
   );
   app.lowPanel.classList.toggle('closed', app.lowTab === '');
-  app.renderer.resize();
 }
 
 export function redrawChips(app: App, info: CaptureInfo | undefined): void {

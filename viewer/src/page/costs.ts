@@ -1,9 +1,10 @@
 // The Cost tab and the page: what it asks for, and costs that come later than the graph.
 
+import type { Address } from '../engine/content.ts';
 import type { CaptureInfo } from '../engine/messages.ts';
 import { CostPanel } from '../panels/cost.ts';
 import { h, replace } from '../panels/dom.ts';
-import type { App, LaterCosts } from './app.ts';
+import type { App } from './app.ts';
 import { redrawChrome } from './chrome.ts';
 import { showLow } from './lower.ts';
 import { outline } from './painting.ts';
@@ -29,10 +30,10 @@ export function costPanel(app: App): CostPanel {
 const counting = new WeakSet<CaptureInfo>();
 
 /** A large graph is shown first and counted then. */
-export async function loadCosts(app: App, info: CaptureInfo, costs: LaterCosts): Promise<void> {
+export async function loadCosts(app: App, info: CaptureInfo, costs: Address): Promise<void> {
   counting.add(info);
   try {
-    info.metrics = await app.client.attach(info.id, await costs());
+    info.metrics = await app.client.attach(info.id, costs);
     info.costs = true;
   } catch (error) {
     app.say(error instanceof Error ? error.message : String(error), true);

@@ -36,7 +36,7 @@ export class KernelList {
   mark(selected: number, lit: number[]): void {
     this.selected = selected;
     this.lit = new Set(lit);
-    this.list.draw(true);
+    this.list.draw();
     const first = selected >= 0 ? selected : lit[0];
     if (first !== undefined) this.list.scrollTo(first);
   }
@@ -92,7 +92,7 @@ export class ResultList {
   step(by: number): void {
     if (!this.nodes.length) return;
     this.at = (this.at + by + this.nodes.length) % this.nodes.length;
-    this.list.draw(true);
+    this.list.draw();
     this.list.scrollTo(this.at);
     this.act(this.nodes[this.at]!);
   }
@@ -107,7 +107,7 @@ export class ResultList {
       {
         class: index === this.at ? 'result-row selected' : 'result-row',
         role: 'option',
-        onclick: () => ((this.at = index), this.act(item), this.list.draw(true)),
+        onclick: () => ((this.at = index), this.act(item), this.list.draw()),
       },
       h('div', { class: 'name' }, h('span', { class: 'count' }, `${item}`), ` ${short(known?.label ?? '…', 60)}`),
       h('div', { class: 'where' }, short(known?.where ?? '', 70)),
@@ -120,6 +120,6 @@ export class ResultList {
     const missing = this.nodes.slice(first, last).filter((item) => !this.names.has(item));
     for (const entry of await this.labels(missing)) this.names.set(entry.item, entry);
     this.asking = false;
-    this.list.draw(true);
+    this.list.draw();
   }
 }
