@@ -28,7 +28,9 @@ import { newView, type View } from './view.ts';
 import { visible, type Visible } from './visible.ts';
 import { rehearse } from './warm.ts';
 
-const FIRST_BOXES = 70; // a picture opens by itself as far as this many boxes
+const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes
+const [INIT, FORWARD] = [PHASES.indexOf('init'), PHASES.indexOf('forward')];
+const MOST_COMPARED = 1000; // children of a group, to know how many boxes it would be
 /** Groups that are drawn in advance, and the operators of a graph in which that takes no longer than a moment. */
 const REHEARSED = 4;
 const MOST_REHEARSED = 250_000;
@@ -321,26 +323,24 @@ export class Engine {
     }
   }
 
-  /** Open the largest groups first, as long as the picture stays readable. */
+  /** Open groups as long as the picture stays readable: all of a level or none, so that equal things look equal. */
   private openAtFirst(view: View): void {
     const { tree } = view;
-    let boxes = row(tree.childGroups, 0).length + row(tree.childNodes, 0).length;
-    const waiting = [...row(tree.childGroups, 0)];
-    for (;;) {
-      let best = -1;
-      for (const [i, g] of waiting.entries()) {
-        const grows = row(tree.childGroups, g).length + row(tree.childNodes, g).length - 1;
+    const inside = (g: number) => shownInside(view, g);
+    const grows = (groups: number[]) => groups.reduce((sum, g) => sum + inside(g).boxes - 1, 0);
+    let { boxes, groups } = inside(0);
+    while (groups.length) {
+      let level = groups.filter((g) => {
         // What only builds the modules stays closed, and so do modules without modules inside.
-        if (tree.phase[g] === 0 && grows > 3) continue;
-        if (row(tree.childGroups, g).length === 0 && !tree.isPhase[g]) continue;
-        if (grows > 0 && boxes + grows > FIRST_BOXES) continue;
-        if (best < 0 || tree.size[g]! > tree.size[waiting[best]!]!) best = i;
-      }
-      if (best < 0) return;
-      const g = waiting.splice(best, 1)[0]!;
-      view.open[g] = 1;
-      boxes += row(tree.childGroups, g).length + row(tree.childNodes, g).length - 1;
-      waiting.push(...row(tree.childGroups, g));
+        if (tree.phase[g] === INIT && inside(g).boxes > 4) return false;
+        return inside(g).boxes <= FIRST_BOXES && (tree.isPhase[g] || row(tree.childGroups, g).length > 0);
+      });
+      // Where forward and backward are too much together, the forward pass says more about a model.
+      if (boxes + grows(level) > FIRST_BOXES && boxes < FIRST_BOXES / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
+      if (grows(level) > 0 && boxes + grows(level) > FIRST_BOXES) return;
+      boxes += grows(level);
+      for (const g of level) view.open[g] = 1;
+      groups = level.flatMap((g) => inside(g).groups);
     }
   }
 
@@ -679,6 +679,17 @@ export class Engine {
       return kernel < 0 ? 0 : 1 + (kernel % KERNEL_COLOURS);
     });
   }
+}
+
+/** What an open group shows: how many boxes, and which groups are boxes of their own. Equal neighbours are one box. */
+function shownInside({ tree, repeats }: View, group: number): { boxes: number; groups: number[] } {
+  const children = row(tree.childGroups, group);
+  const nodes = row(tree.childNodes, group).length;
+  // Too many in any case: not worth a comparison.
+  if (nodes + children.length > MOST_COMPARED) return { boxes: nodes + children.length, groups: [] };
+  const runs = repeats.runs(group);
+  const folded = new Set(runs.flatMap(([first, count]) => Array.from({ length: count }, (_, i) => children[first + i]!)));
+  return { boxes: nodes + children.length - folded.size + runs.length, groups: [...children].filter((g) => !folded.has(g)) };
 }
 
 /** Operators that only make a constant: drawn inside the operator that reads it. */
