@@ -9,7 +9,7 @@ import { children, details, inside, kernel, kernels, labels } from './answers.ts
 import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
 import { Costs, type Figure } from './cost.ts';
-import { alive, costMap, memoryLine, roofs, steps } from './costviews.ts';
+import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
 import { row } from './csr.ts';
 import { CHANGES, classes, Diffs, GHOST, replaced } from './diff.ts';
 import { boxChanges, drawnItem, isOperator, kin, outerNodes, overlay, type Kin } from './diffview.ts';
@@ -666,6 +666,10 @@ export class Engine {
 
   steps(items: number[]): number[] {
     return steps(this.view, items);
+  }
+
+  totals(): ReturnType<Calls['totals']> {
+    return totals(this.view);
   }
 
   roofs(device: Device): ReturnType<Calls['roofs']> {

@@ -9,6 +9,15 @@ import type { SceneIndex } from '../draw/index.ts';
 import type { Change, Fate } from './diff.ts';
 import type { Kin } from './diffview.ts';
 
+/** What all of a stage costs, the phases that are hidden too. */
+export interface Totals {
+  macs: number;
+  other: number;
+  parameters: number;
+  peak: number; // bytes: the least that these operators need in this order
+  atLeast: boolean; // an operator is unknown, so MACs and other FLOPs may be more
+}
+
 export interface StageInfo {
   name: string;
   nodes: number;
@@ -235,4 +244,5 @@ export interface Calls {
   alive(step: number, most: number): { rows: AliveRow[]; count: number; bytes: number; op: string; where: string };
   steps(items: number[]): number[]; // first, last, first, last …
   roofs(device: Device): Roofs | null;
+  totals(): Totals | null; // null: not counted
 }

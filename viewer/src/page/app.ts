@@ -4,7 +4,7 @@ import { dark, light, type Theme } from '../draw/theme.ts';
 import { Minimap } from '../draw/minimap.ts';
 import { Renderer } from '../draw/renderer.ts';
 import type { Address, Content } from '../engine/content.ts';
-import type { CaptureInfo, Details, Picture, StageInfo, ViewOptions } from '../engine/messages.ts';
+import type { CaptureInfo, Details, Picture, StageInfo, Totals, ViewOptions } from '../engine/messages.ts';
 import { CostPanel } from '../panels/cost.ts';
 import { showDetails } from '../panels/details.ts';
 import { h, replace } from '../panels/dom.ts';
@@ -23,7 +23,7 @@ import { writeSvg } from '../svg/write.ts';
 import { about, redrawChrome } from './chrome.ts';
 import { bind } from './events.ts';
 import { writeHash } from './handle.ts';
-import { costPanel, loadCosts } from './costs.ts';
+import { costPanel, loadCosts, loadTotals } from './costs.ts';
 import { showLow } from './lower.ts';
 import { outline, repaint } from './painting.ts';
 import { SplitPane } from './split.ts';
@@ -62,6 +62,7 @@ export class App {
   query = '';
   related: number[] = [];
   details: Details | null = null;
+  totals: Totals | null = null; // what all of the stage costs, where that is counted
   pickedKernel = -1;
   viewOptions: ViewOptions = { direction: 'down', split: true, side: true, hidden: [], constants: false };
   colour = 'phase';
@@ -294,7 +295,12 @@ export class App {
       this.begin();
       await breath(); // the picture first, then what is around it
     }
-    await Promise.all([this.tree.reset(), this.client.kernels().then((rows) => this.kernels.set(rows)), loadChanges(this)]);
+    await Promise.all([
+      this.tree.reset(),
+      this.client.kernels().then((rows) => this.kernels.set(rows)),
+      loadChanges(this),
+      loadTotals(this),
+    ]);
     await this.split.show();
     redrawChrome(this);
     await this.redrawPanels();

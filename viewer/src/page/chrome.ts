@@ -2,7 +2,9 @@
 
 import { dark, light } from '../draw/theme.ts';
 import { savePng } from '../draw/png.ts';
-import type { CaptureInfo } from '../engine/messages.ts';
+import { figureText, shortNumber } from '../engine/figures.ts';
+import type { CaptureInfo, Totals } from '../engine/messages.ts';
+import { bytesText } from '../engine/types.ts';
 import { h, pairs, replace, short } from '../panels/dom.ts';
 import { icon, ICONS, type Icon } from '../panels/icons.ts';
 import { later } from '../panels/later.ts';
@@ -212,8 +214,20 @@ export function about(app: App): HTMLElement[] {
         ]),
       ),
     ),
+    ...(app.totals ? [h('section', {}, h('h3', {}, app.words.cost), h('dl', {}, ...pairs(totalRows(app, app.totals))))] : []),
     ...(warnings.length
       ? [h('section', {}, h('h3', {}, app.words.warnings), ...warnings.map((text) => h('p', { class: 'warning' }, text)))]
       : []),
+  ];
+}
+
+function totalRows({ words }: App, totals: Totals): [string, string][] {
+  const { figures } = words.costs;
+  const least = totals.atLeast ? '≥ ' : '';
+  return [
+    [figures.parameters, shortNumber(totals.parameters)],
+    [figures.macs, `${least}${figureText('MACs', totals.macs)}`],
+    [figures.other, `${least}${figureText('other FLOPs', totals.other)}`],
+    [words.costs.peakMemory, `≥ ${bytesText(totals.peak)}`],
   ];
 }

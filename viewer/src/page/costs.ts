@@ -27,6 +27,11 @@ export function costPanel(app: App): CostPanel {
   );
 }
 
+/** What all of the stage in view costs, for the panel that tells about it. */
+export async function loadTotals(app: App): Promise<void> {
+  app.totals = app.captures[app.capture]?.costs ? await app.client.totals() : null;
+}
+
 const counting = new WeakSet<CaptureInfo>();
 
 /** A large graph is shown first and counted then. */
@@ -40,6 +45,8 @@ export async function loadCosts(app: App, info: CaptureInfo, costs: Address): Pr
   }
   counting.delete(info);
   if (app.captures[app.capture] !== info) return;
+  await loadTotals(app);
+  if (!app.details) app.run(app.redrawPanels());
   redrawChrome(app);
   if (app.lowTab === 'cost' || app.lowTab === 'table') app.run(showLow(app));
 }
