@@ -22,6 +22,19 @@ export function around(view: View, item: number): Ref[] {
   return path.reverse();
 }
 
+/** Whether an operator only keeps a tensor for the backward pass, and is passed over. */
+function isSaved(view: View, node: number): boolean {
+  return !view.options.saved && (view.kept[node] ?? -1) >= 0;
+}
+
+/** The operator whose box shows one that has none of its own: what made a saved tensor, or reads a constant; or -1. */
+export function drawnIn(view: View, node: number): number {
+  if (!view.inlined[node]) return -1;
+  if (isSaved(view, node)) return view.graph.producer[view.kept[node]!]!;
+  for (const value of row(view.outputs, node)) for (const use of row(view.readers, value)) return view.graph.useNode[use]!;
+  return -1;
+}
+
 export function details(view: View, item: number): Details {
   const { tree, graph, capture, types } = view;
   const { pools } = capture;
@@ -60,7 +73,7 @@ export function details(view: View, item: number): Details {
     details.title = groupTitle(tree, pools, g);
     details.cls = groupClass(tree, pools, g);
     details.phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!]! : '';
-    details.size = tree.size[g]!;
+    details.size = tree.count[g]!;
     details.phases = PHASES.map(() => 0);
     const ops = new Map<string, number>();
     for (const node of inside(view, item)) {
@@ -77,7 +90,7 @@ export function details(view: View, item: number): Details {
     for (let other = 1; other < tree.groups; other++) {
       if (other !== g && tree.scope[other] === tree.scope[g] && tree.scope[g]! > 0) {
         const target = tree.phase[other] === PHASES.indexOf('backward') ? details.backward : details.forward;
-        target.push({ item: tree.nodes + other, label: `${PHASES[tree.phase[other]!] ?? ''} ${groupTitle(tree, pools, other)}` });
+        target.push({ item: tree.nodes + other, label: `${tree.phaseNames[tree.phase[other]!] ?? ''} ${groupTitle(tree, pools, other)}` });
       }
     }
     return details;
@@ -118,8 +131,12 @@ export function details(view: View, item: number): Details {
     }
   }
   details.frames = view.sources.frames(item);
-  const kept = view.options.saved ? undefined : view.kept[item];
-  if (kept !== undefined && kept >= 0 && graph.producer[kept]! >= 0) details.drawnWith = ref(view, graph.producer[kept]!);
+  const other = drawnIn(view, item);
+  if (other >= 0) {
+    const kind = isSaved(view, item) ? 'saved' : 'constant';
+    details.drawnWith = { kind, ...ref(view, other) };
+    details.path = around(view, other);
+  }
   details.measured = view.metrics.describe(item);
   return details;
 }
@@ -147,7 +164,7 @@ export function inside(view: View, item: number): number[] {
   const todo = [item - tree.nodes];
   while (todo.length) {
     const g = todo.pop()!;
-    for (const node of row(tree.childNodes, g)) nodes.push(node);
+    for (const node of row(tree.members, g)) nodes.push(node);
     for (const child of row(tree.childGroups, g)) todo.push(child);
   }
   return nodes.sort((a, b) => a - b);
@@ -160,7 +177,7 @@ export function children(view: View, item: number): TreeRow[] {
     item: tree.nodes + child,
     title: groupTitle(tree, capture.pools, child),
     cls: groupClass(tree, capture.pools, child),
-    size: tree.size[child]!,
+    size: tree.count[child]!,
     phase: tree.phase[child]! >= 0 ? tree.phase[child]! : graph.phase[tree.first[child]!]!,
     children: row(tree.childGroups, child).length + row(tree.childNodes, child).length,
     isGroup: true,

@@ -5,14 +5,26 @@ import { find } from '../find/find.ts';
 import { LayoutCache } from '../layout/nested.ts';
 import { PHASES, ROLES } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
-import { children, details, inside, kernel, kernels, labels } from './answers.ts';
+import { children, details, drawnIn, inside, kernel, kernels, labels } from './answers.ts';
 import { compose } from './compose.ts';
 import { Costs, type Figure } from './cost.ts';
 import { alive, costMap, memoryLine, roofs, steps } from './costviews.ts';
 import { row } from './csr.ts';
 import { CHANGES, classes, Diffs, GHOST, replaced } from './diff.ts';
 import { boxChanges, drawnItem, isOperator, kin, outerNodes, overlay, type Kin } from './diffview.ts';
-import type { Calls, CaptureInfo, ChangeRow, Details, FateRow, KernelRow, Picture, TableRow, TreeRow, ViewOptions } from './messages.ts';
+import type {
+  Calls,
+  CaptureInfo,
+  ChangeRow,
+  Details,
+  EngineWords,
+  FateRow,
+  KernelRow,
+  Picture,
+  TableRow,
+  TreeRow,
+  ViewOptions,
+} from './messages.ts';
 import { flow } from './flow.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
@@ -46,6 +58,7 @@ export class Engine {
   indexOf: typeof buildIndex = buildIndex;
   /** How many operators, in words of the page's language. */
   counts: (n: number) => string = (n) => `${NUMBERS.format(n)} op${n === 1 ? '' : 's'}`;
+  private phaseNames: readonly string[] = PHASES;
 
   /** What is done when nobody asks for anything: one short step at a time, false when all is done. */
   later(): boolean {
@@ -266,6 +279,17 @@ export class Engine {
     return nodes.map((node) => (node < this.view.tree.nodes ? drawnItem(this.view, node) : node));
   }
 
+  /** The words of the page's language that are drawn: how many operators, and the phases. */
+  speak(words: EngineWords): Picture | null {
+    this.counts = (n) => (n === 1 ? words.op : words.ops).replace('{n}', NUMBERS.format(n));
+    this.phaseNames = words.phases;
+    for (const view of this.views.values()) {
+      view.tree.phaseNames = words.phases;
+      view.cache = new LayoutCache(); // boxes are as wide as their words
+    }
+    return this.shown ? this.picture() : null;
+  }
+
   options(options: ViewOptions): Picture {
     this.retree(this.view, options);
     return this.picture();
@@ -288,7 +312,9 @@ export class Engine {
       inlined,
       bodies: view.bodies,
       opTitle: (node) => view.titles.of(node),
+      phaseNames: this.phaseNames,
     });
+    view.inlined = inlined;
     view.open = new Uint8Array(view.tree.groups);
     view.unfolded = new Uint8Array(view.tree.groups);
     view.cache = new LayoutCache();
@@ -341,12 +367,8 @@ export class Engine {
       inputs,
       weight: (value) => types.bytes(graph.type[value]!),
     });
-    // What only keeps a tensor is shown by what made the tensor.
-    const { nodeBox } = view.visible;
-    if (!view.options.saved)
-      view.kept.forEach((value, node) => {
-        if (value >= 0 && graph.producer[value]! >= 0) nodeBox[node] = nodeBox[graph.producer[value]!]!;
-      });
+    // A constant is shown by what reads it, and what only keeps a tensor by what made the tensor.
+    if (view.inlined.includes(1)) standIn(view);
     const scene = buildScene({
       graph,
       pools: view.capture.pools,
@@ -407,8 +429,8 @@ export class Engine {
   reveal(items: number[]): Picture {
     const { tree } = this.view;
     for (let item of items) {
-      const kept = item < tree.nodes && !this.view.options.saved ? this.view.kept[item]! : -1;
-      if (kept >= 0 && this.view.graph.producer[kept]! >= 0) item = this.view.graph.producer[kept]!;
+      const other = item < tree.nodes ? drawnIn(this.view, item) : -1;
+      if (other >= 0) item = other;
       let g = item < tree.nodes ? tree.nodeGroup[item]! : (tree.parent[item - tree.nodes] ?? -1);
       let child = item < tree.nodes ? -1 : item - tree.nodes;
       for (; g >= 0; child = g, g = tree.parent[g]!) {
@@ -655,6 +677,19 @@ function fromBase64(text: string): Uint8Array {
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
   return bytes;
+}
+
+/** Boxes for the operators that are drawn inside others; answers.drawnIn says the same of one of them. */
+function standIn({ graph, inlined, kept, options, visible: { nodeBox } }: View): void {
+  const { useNode, useValue, producer } = graph;
+  if (!options.saved)
+    kept.forEach((value, node) => {
+      if (value >= 0 && producer[value]! >= 0) nodeBox[node] = nodeBox[producer[value]!]!;
+    });
+  for (let use = 0; use < useValue.length; use++) {
+    const maker = useValue[use]! < 0 ? -1 : producer[useValue[use]!]!;
+    if (maker >= 0 && inlined[maker] && nodeBox[maker]! < 0) nodeBox[maker] = nodeBox[useNode[use]!]!;
+  }
 }
 
 /** Operators that only make a constant: drawn inside the operator that reads it. */

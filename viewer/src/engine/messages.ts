@@ -87,7 +87,7 @@ export interface Details {
   outputs: { value: string; type: string; bytes: number; role: string; to: Ref[]; more: number }[];
   backward: Ref[];
   forward: Ref[];
-  drawnWith: Ref | null; // of what is not drawn: what stands for it
+  drawnWith: (Ref & { kind: 'saved' | 'constant' }) | null; // of what is not drawn: what stands for it
   kernels: { index: number; name: string; ops: number }[];
   frames: { file: string; line: number; fn: string }[];
   size: number;
@@ -189,11 +189,19 @@ export interface Roofs {
   endless: number; // operators that move nothing
 }
 
+/** Words that are drawn, in the language of the page; {n} is a number. */
+export interface EngineWords {
+  op: string;
+  ops: string;
+  phases: string[];
+}
+
 /** The calls that the page makes; each answers with a promise. */
 export interface Calls {
   load(data: Uint8Array | string, name: string): CaptureInfo; // a string is base64, as a one-file page holds it
   stage(capture: number, stage: number, options: ViewOptions): Picture;
   options(options: ViewOptions): Picture;
+  speak(words: EngineWords): Picture | null;
   open(items: number[], open: boolean): Picture;
   unfold(item: number): Picture;
   openAll(): Picture;

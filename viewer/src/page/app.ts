@@ -12,7 +12,7 @@ import { ListingPanel } from '../panels/listing.ts';
 import { KernelList, ResultList } from '../panels/lists.ts';
 import { ModuleTree } from '../panels/modules.ts';
 import { metricText, NodeTable } from '../panels/table.ts';
-import { BoxKind, type Scene } from '../scene.ts';
+import { BoxKind, PHASES, type Scene } from '../scene.ts';
 import type { Device } from '../engine/roofs.ts';
 import type { Client } from '../state/client.ts';
 import * as hash from '../state/hash.ts';
@@ -179,6 +179,7 @@ export class App {
     this.cost = costPanel(this);
     bind(this);
     redrawChrome(this);
+    if (this.language !== 'en') this.run(this.speak());
   }
 
   lowPanel: HTMLElement;
@@ -557,7 +558,20 @@ export class App {
   setLanguage(language: Language): void {
     this.language = language;
     redrawChrome(this);
-    this.run(this.redrawPanels());
+    this.run(
+      (async () => {
+        const picture = await this.speak();
+        if (picture) this.draw(picture);
+        await this.tree.reset();
+        await this.redrawPanels();
+      })(),
+    );
+  }
+
+  /** The words that are drawn are the engine's to know. */
+  private speak(): Promise<Picture | null> {
+    const { op, ops, phases } = this.words.drawn;
+    return this.client.speak({ op, ops, phases: PHASES.map((name) => phases[name]) });
   }
 
   saveSvg(): void {

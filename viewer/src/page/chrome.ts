@@ -86,8 +86,7 @@ export function redrawChrome(app: App): void {
 export function redrawChips(app: App, info: CaptureInfo | undefined): void {
   const copies = app.picture?.saved ?? [];
   const saved = copies.reduce((a, b) => a + b, 0);
-  // What is not drawn is not counted either, here and in the tree.
-  const phases = (info?.stages[app.stage]?.phases ?? []).map((n, i) => n - (app.viewOptions.saved ? 0 : (copies[i] ?? 0)));
+  const phases = info?.stages[app.stage]?.phases ?? [];
   const present = phases.flatMap((n, i) => (n ? [i] : []));
   replace(
     app.chips,

@@ -49,7 +49,12 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
       button(words.descendants, () => act.trace('down')),
       two && button(words.between, () => act.between()),
     ),
-    d.drawnWith && section(words.notDrawn, h('p', { class: 'sentence' }, words.savedCopy), refs([d.drawnWith], act)),
+    d.drawnWith &&
+      section(
+        words.notDrawn,
+        h('p', { class: 'sentence' }, d.drawnWith.kind === 'saved' ? words.savedCopy : words.insideReader),
+        refs([d.drawnWith], act),
+      ),
     d.kind === 'group' && section(words.inside, ...phaseBars(d, words), list(d.ops.map(([op, n]) => [op, n.toLocaleString()]))),
     d.outputs.length > 0 &&
       section(words.outputs, ...d.outputs.map((o) => value(o.value, o.type, o.bytes, o.role, o.to, o.more, words, act))),

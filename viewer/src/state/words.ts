@@ -2,6 +2,23 @@
 
 import { COSTS_EN, COSTS_ZH } from './costwords.ts';
 
+const PHASES_EN = {
+  init: 'init',
+  forward: 'forward',
+  backward: 'backward',
+  recompute: 'recompute',
+  optimizer: 'optimizer',
+  other: 'other',
+};
+const PHASES_ZH: typeof PHASES_EN = {
+  init: '初始化',
+  forward: '前向',
+  backward: '反向',
+  recompute: '重计算',
+  optimizer: '优化器',
+  other: '其他',
+};
+
 const EN = {
   modules: 'Modules',
   kernels: 'Kernels',
@@ -74,11 +91,13 @@ const EN = {
   noResults: 'Nothing found.',
   found: (n: number) => `${n.toLocaleString()} found`,
   ops: (n: number) => `${n.toLocaleString()} op${n === 1 ? '' : 's'}`,
+  drawn: { op: '{n} op', ops: '{n} ops', phases: PHASES_EN },
   inputs: 'Reads',
   outputs: 'Makes',
   attributes: 'Attributes',
   notDrawn: 'Not drawn',
   savedCopy: 'A copy that autograd keeps for the backward pass. The View menu shows such copies. It is of what is made by',
+  insideReader: 'A constant stands inside the operator that reads it. The View menu pulls constants out. It is read by',
   gradientFunction: 'gradient function',
   argument: (n: number) => `argument ${n}`,
   unpaired: (why: string) => `No forward operator: ${why}.`,
@@ -114,7 +133,7 @@ const EN = {
   ran: (n: number) => `ran ${n}×`,
   warnings: 'To know',
   facts: { nodes: 'operators', values: 'values', edges: 'edges', pairs: 'gradient pairs' },
-  phases: { init: 'init', forward: 'forward', backward: 'backward', recompute: 'recompute', optimizer: 'optimizer', other: 'other' },
+  phases: PHASES_EN,
   columns: ['#', 'op', 'phase', 'module', 'name', 'type'],
   keys: [
     ['click', 'select'],
@@ -198,11 +217,13 @@ const ZH: Words = {
   noResults: '没有找到。',
   found: (n) => `找到 ${n.toLocaleString()} 个`,
   ops: (n) => `${n.toLocaleString()} 个算子`,
+  drawn: { op: '{n} 个算子', ops: '{n} 个算子', phases: PHASES_ZH },
   inputs: '输入',
   outputs: '输出',
   attributes: '属性',
   notDrawn: '未绘出',
   savedCopy: '自动微分为反向保存的副本，可在“视图”菜单中显示。其来源：',
+  insideReader: '常量画在读取它的算子之内，可在“视图”菜单中取出。读取它的是：',
   gradientFunction: '梯度函数',
   argument: (n) => `参数 ${n}`,
   unpaired: (why) => `没有对应的前向算子：${why}。`,
@@ -238,7 +259,7 @@ const ZH: Words = {
   ran: (n) => `执行 ${n} 次`,
   warnings: '须知',
   facts: { nodes: '算子', values: '值', edges: '边', pairs: '梯度对' },
-  phases: { init: '初始化', forward: '前向', backward: '反向', recompute: '重计算', optimizer: '优化器', other: '其他' },
+  phases: PHASES_ZH,
   columns: ['#', '算子', '阶段', '模块', '名称', '类型'],
   keys: [
     ['单击', '选择'],

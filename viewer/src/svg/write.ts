@@ -163,10 +163,15 @@ class Writer {
     const { boxes } = this.#scene;
     const text = fitBox(this.#scene, b);
     const [x, y] = [boxes.x[b]!, boxes.y[b]! + HEADER / 2];
+    // Under the words: a line that passes there would strike them through.
+    const ground = `fill="${panelOf(this.#theme, boxes.depth[b]!)}"`;
+    const wide = text.titleWidth + (text.detail ? text.detailWidth + 8 : 0);
+    this.#rect(x + PANEL_LEFT - 3, y - TITLE_SIZE / 2 - 2, wide + 6, TITLE_SIZE + 4, 0, ground);
+    const right = x + boxes.width[b]! - TEXT_RIGHT - (text.badge ? text.badgeWidth + 4 : 0);
+    if (text.count) this.#rect(right - text.countWidth - 3, y - TITLE_SIZE / 2 - 2, text.countWidth + 6, TITLE_SIZE + 4, 0, ground);
     this.#rect(x + PANEL_BAR, y - 6, BAR.width, 12, 2, `class="a${boxes.phase[b]}"`);
     this.#text('g', x + PANEL_LEFT, y + 4.6, text.title);
     this.#text('d', x + PANEL_LEFT + text.titleWidth + 8, y + 4.4, text.detail);
-    const right = x + boxes.width[b]! - TEXT_RIGHT - (text.badge ? text.badgeWidth + 4 : 0);
     this.#text('d', right, y + 4.4, text.count, ' text-anchor="end"');
     this.#badge(b, text, y);
   }
