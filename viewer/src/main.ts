@@ -29,7 +29,8 @@ function start(script: HTMLScriptElement | null): void {
     (async () => {
       for (const capture of config.captures) {
         const { costs } = capture;
-        await app.add(await content(capture, config), capture.name, costs ? () => download(costs, config) : undefined);
+        const later = costs ? () => download(costs, config) : undefined;
+        await app.add(await content(capture, config), capture.name, later, config.captures.length);
       }
     })(),
   );

@@ -37,15 +37,18 @@ export function paintFrame(frame: Frame): void {
     paintGrid(frame);
     paintPanels(frame);
     paintEdges(frame);
+    paintLinks(frame);
+    paintLitEdges(frame);
+    // Over all lines, which would strike their words through.
     paintHeaders(frame);
     paintLeaves(frame);
     paintChanges(frame);
-  }
-  paintLinks(frame);
-  paintLitEdges(frame);
-  if (!afar) {
     paintRings(frame);
     paintChangeSigns(frame);
+  }
+  if (afar) {
+    paintLinks(frame);
+    paintLitEdges(frame);
   }
   paintGroupNames(frame);
   paintEdgeLabels(frame);

@@ -2,7 +2,8 @@
 
 import { PHASES, ROLES } from '../scene.ts';
 import { row } from './csr.ts';
-import type { Calls, Details, KernelRow, Ref, TreeRow } from './messages.ts';
+import type { Groups } from '../wire/capture.ts';
+import type { Calls, Details, KernelRow, Label, Ref, TreeRow } from './messages.ts';
 import { groupClass, groupOrder, groupTitle, scopePath } from './tree.ts';
 import type { View } from './view.ts';
 
@@ -197,18 +198,24 @@ export function children(view: View, item: number): TreeRow[] {
   return [...groups, ...nodes].sort((a, b) => a.order - b.order);
 }
 
+/** How often the code of each kernel ran. */
+function kernelRuns({ name: names, attrs }: Groups): number[] {
+  const runs = new Map<string, number>();
+  const keys = Array.from(names, (name, k) => `${attrs[k]}/${attrs[k] ? '' : name}`);
+  for (const key of keys) runs.set(key, (runs.get(key) ?? 0) + 1);
+  return keys.map((key) => runs.get(key)!);
+}
+
 export function kernels(view: View): KernelRow[] {
   const { graph, capture, metrics } = view;
   const kernels = graph.groups.get('kernel');
   if (!kernels) return [];
-  const runs = new Map<string, number>();
-  const keys = Array.from(kernels.name, (name, k) => `${kernels.attrs[k]}/${kernels.attrs[k] ? '' : name}`);
-  for (const key of keys) runs.set(key, (runs.get(key) ?? 0) + 1);
+  const runs = kernelRuns(kernels);
   return Array.from(kernels.name, (name, index) => ({
     index,
     name: capture.pools.strings.at(name),
     ops: kernels.start[index + 1]! - kernels.start[index]!,
-    runs: runs.get(keys[index]!)!,
+    runs: runs[index]!,
     code: kernels.code[index]! > 0,
     time: metrics.kernelTime(index),
   }));
@@ -220,17 +227,20 @@ export function kernel(view: View, index: number): ReturnType<Calls['kernel']> {
   const attrs = JSON.parse(capture.pools.attrs.at(kernels.attrs[index]!)) as Record<string, unknown>;
   return {
     nodes: [...kernels.member.subarray(kernels.start[index]!, kernels.start[index + 1]!)],
+    runs: kernelRuns(kernels)[index]!,
     code: capture.pools.strings.at(kernels.code[index]!),
     name: capture.pools.strings.at(kernels.name[index]!),
     attrs: Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]),
   };
 }
 
-export function labels(view: View, items: number[]): { item: number; label: string; where: string }[] {
-  const { tree, graph, capture } = view;
+export function labels(view: View, items: number[]): Label[] {
+  const { tree, graph, capture, types } = view;
   return items.map((item) => ({
     item,
     label: item < tree.nodes ? capture.pools.strings.at(graph.op[item]!) : ref(view, item).label,
     where: item < tree.nodes ? scopePath(capture.pools, graph.scope[item]!) : '',
+    phase: item < tree.nodes ? graph.phase[item]! : PHASES.length - 1,
+    type: item < tree.nodes && row(view.outputs, item).length ? types.text(graph.type[row(view.outputs, item)[0]!]!) : '',
   }));
 }

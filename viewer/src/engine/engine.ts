@@ -20,6 +20,7 @@ import type {
   EngineWords,
   FateRow,
   KernelRow,
+  Label,
   Picture,
   TableRow,
   TreeRow,
@@ -40,6 +41,7 @@ import { visible } from './visible.ts';
 import { rehearse } from './warm.ts';
 
 const FIRST_BOXES = 70; // a picture opens by itself as far as this many boxes
+const MOST_UNFOLDED = 60; // as many as a URL takes
 const NUMBERS = new Intl.NumberFormat('en');
 const CONSTANT = ROLES.indexOf('constant');
 
@@ -383,12 +385,16 @@ export class Engine {
     });
     const open: number[] = [];
     for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
+    // Where all are unfolded, nobody did it one by one.
+    const several: number[] = [];
+    for (let g = 0; g < tree.groups && several.length <= MOST_UNFOLDED; g++) if (view.unfolded[g]) several.push(g);
+    const unfolded = several.length > MOST_UNFOLDED ? [] : several.filter((g) => view.repeats.runs(g).length).map((g) => tree.nodes + g);
     const saved = PHASES.map(() => 0);
     const own = tree.nodes - view.ghosts.length;
     view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
     const kinds =
       this.toward >= 0 ? classes(this.entries[view.id]!.diffs.of(this.toward), 'before', graph.nodes) : (view.byNode ?? new Uint8Array(0));
-    return { scene, index: this.indexOf(scene), open, saved, ...boxChanges(view, kinds) };
+    return { scene, index: this.indexOf(scene), open, unfolded, saved, ...boxChanges(view, kinds) };
   }
 
   open(items: number[], open: boolean): Picture {
@@ -441,11 +447,12 @@ export class Engine {
     return this.picture();
   }
 
-  restore(paths: string[]): Picture {
+  restore(paths: string[], unfolded: string[]): Picture {
     const { tree } = this.view;
     this.view.open.fill(0);
     this.view.open[0] = 1;
     for (const item of this.items(paths)) if (item >= tree.nodes) this.view.open[item - tree.nodes] = 1;
+    for (const item of this.items(unfolded)) if (item >= tree.nodes) this.view.unfolded[item - tree.nodes] = 1;
     return this.picture();
   }
 
@@ -551,7 +558,7 @@ export class Engine {
     }
   }
 
-  labels(items: number[]): { item: number; label: string; where: string }[] {
+  labels(items: number[]): Label[] {
     return labels(this.view, items);
   }
 

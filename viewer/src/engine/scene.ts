@@ -17,6 +17,7 @@ export const DETAIL_SIZE = 11;
 const SIDES = 26; // left strip and right padding
 const NARROWEST = 56;
 const WIDEST = 300;
+const COUNT = 54; // the number of operators in a header, and the gaps around it
 const TWO_LINES = 42;
 const ONE_LINE = 28;
 const HEADER = 30;
@@ -124,7 +125,9 @@ export function buildScene(input: SceneInput): Scene {
     detail[box] = names.id(second);
     const badge = v.repeat[box]! > 1 ? textWidth(`×${v.repeat[box]!}`, TITLE_SIZE, true) + 16 : 0;
     const widest = Math.max(names.titleWidth(title[box]!) + badge, names.detailWidth(detail[box]!));
-    width[box] = Math.min(WIDEST, Math.max(NARROWEST, widest + SIDES));
+    // The header of an open group has all in one line.
+    const line = v.open[box] ? names.titleWidth(title[box]!) + (second ? names.detailWidth(detail[box]!) : 0) + COUNT : 0;
+    width[box] = Math.min(WIDEST, Math.max(NARROWEST, Math.max(widest, line) + SIDES));
     height[box] = second ? TWO_LINES : ONE_LINE;
   }
 

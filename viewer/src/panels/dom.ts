@@ -36,6 +36,7 @@ export class VirtualList {
   private inner = h('div', { class: 'virtual-inner' });
   private count = 0;
   private drawn = '';
+  private top = 0;
 
   constructor(
     private rowHeight: number,
@@ -43,8 +44,12 @@ export class VirtualList {
     props: Props = {},
   ) {
     this.element = h('div', { class: 'virtual', tabindex: 0, ...props }, this.inner);
-    this.element.addEventListener('scroll', () => this.draw());
-    new ResizeObserver(() => this.draw(true)).observe(this.element);
+    this.element.addEventListener('scroll', () => ((this.top = this.element.scrollTop), this.draw()));
+    new ResizeObserver(() => {
+      // Put back into the page, an element has lost its place.
+      if (this.element.clientHeight && this.element.scrollTop === 0 && this.top > 0) this.element.scrollTop = this.top;
+      this.draw(true);
+    }).observe(this.element);
   }
 
   set(count: number): void {
