@@ -254,7 +254,7 @@ export class App {
     else this.kind = saved.kind;
     redrawChrome(this);
     await showLow(this);
-    if (saved.kernel >= 0 && saved.kernel < (this.shown?.kernels ?? 0)) await this.pickKernel(saved.kernel);
+    if (saved.kernel >= 0 && saved.kernel < (this.shown?.kernels ?? 0)) await this.pickKernel(saved.kernel, this.selection.length > 0);
     if (saved.view) this.renderer.camera.set(saved.view);
     else if (saved.open || saved.all) this.fit(0);
   }
@@ -492,7 +492,9 @@ export class App {
     this.say(this.words.found(this.related.length));
   }
 
-  async pickKernel(index: number): Promise<void> {
+  /** A kernel by itself, or (`beside`) one of the operator that stays selected. */
+  async pickKernel(index: number, beside = false): Promise<void> {
+    if (!beside && this.selection.length) await this.select([], false);
     const kernel = await this.client.kernel(index);
     this.pickedKernel = index;
     this.related = kernel.nodes;
@@ -501,9 +503,11 @@ export class App {
     redrawChrome(this);
     this.kernels.mark(index, []);
     const refs = (await this.client.labels(kernel.nodes.slice(0, 200))).map(({ item, label }) => ({ item, label }));
-    showKernel(this.right, { index, name: kernel.name, runs: kernel.runs, refs, attrs: kernel.attrs }, this.words, {
-      select: (items) => this.run(this.select(items, true)),
-    });
+    if (!beside) {
+      showKernel(this.right, { index, name: kernel.name, runs: kernel.runs, refs, attrs: kernel.attrs }, this.words, {
+        select: (items) => this.run(this.select(items, true)),
+      });
+    }
     await showLow(this);
     await repaint(this, true);
     await this.goTo(kernel.nodes);
@@ -548,7 +552,7 @@ export class App {
     showDetails(this.right, this.details, this.selection.length > 1, this.words, {
       select: (items) => this.run(this.select(items, true)),
       toggle: (item) => this.run(this.toggle(item)),
-      kernel: (index) => this.run(this.pickKernel(index)),
+      kernel: (index) => this.run(this.pickKernel(index, true)),
       line: (file, line) => this.run(this.pickLine(file, line)),
       trace: (way) => this.run(this.trace(way)),
       between: () => this.run(this.between()),
