@@ -16,6 +16,7 @@ import {
   PANEL_LEFT,
   PANEL_RADIUS,
   RADIUS,
+  SMALL,
   STACK,
   stackOf,
   TEXT_LEFT,
@@ -82,8 +83,11 @@ export function paintHeaders(frame: Frame): void {
   if (TITLE_SIZE * zoom < LEAST_TEXT) return;
   const middle = (HEADER / 2) * zoom;
   for (const pass of ['title', 'detail', 'badge'] as const) {
-    const size = (pass === 'title' ? TITLE_SIZE : pass === 'badge' ? BADGE_SIZE : DETAIL_SIZE) * zoom;
-    if (size < LEAST_TEXT) continue;
+    const own = (pass === 'title' ? TITLE_SIZE : pass === 'badge' ? BADGE_SIZE : DETAIL_SIZE) * zoom;
+    if (own < LEAST_TEXT) continue;
+    // Without the rest of the header there is room for a title of a size that can be read.
+    const size = pass === 'title' && DETAIL_SIZE * zoom < LEAST_TEXT ? Math.max(SMALL.size, own) : own;
+    const larger = size / own;
     ctx.font = `${pass === 'detail' ? 400 : GROUP_WEIGHT} ${size}px ${FONT}`;
     for (let i = 0; i < panels.size; i++) {
       const b = panels.items[i]!;
@@ -100,8 +104,14 @@ export function paintHeaders(frame: Frame): void {
         boxes.width[b]! >= PANEL_LEFT + text.titleWidth + text.detailWidth + text.countWidth + text.badgeWidth + TEXT_RIGHT + 12;
       const phase = theme.phases[boxes.phase[b]!]!;
       if (pass === 'title') {
-        ground(frame, b, x + (PANEL_LEFT - 3) * zoom, y + middle, text.titleWidth + (all && text.detail ? text.detailWidth + 8 : 0) + 6);
-        if (text.count && (all || x !== left)) {
+        ground(
+          frame,
+          b,
+          x + (PANEL_LEFT - 3) * zoom,
+          y + middle,
+          larger * text.titleWidth + (all && text.detail && larger === 1 ? text.detailWidth + 8 : 0) + 6,
+        );
+        if (text.count && larger === 1 && (all || x !== left)) {
           const from = end - (TEXT_RIGHT + (text.badge ? text.badgeWidth + 4 : 0) + text.countWidth + 3) * zoom;
           ground(frame, b, from, y + middle, text.countWidth + 6);
         }

@@ -52,6 +52,12 @@ export function bind(app: App): void {
     stepStage(app, by);
   });
   document.addEventListener('keydown', (event) => key(app, event));
+  // A menu closes when one does something else.
+  document.addEventListener('pointerdown', (event) => {
+    const menu = app.chips.querySelector<HTMLDetailsElement>('.menu[open]');
+    if (menu && !menu.contains(event.target as Node)) menu.open = false;
+  });
+  app.note.addEventListener('click', () => app.say(''));
   app.renderer.camera.listen(() => app.remember());
   app.root.addEventListener('dragover', (event) => {
     event.preventDefault();
@@ -96,7 +102,8 @@ function boxTip(app: App, box: number): string {
 }
 
 export function key(app: App, event: KeyboardEvent): void {
-  if (/^(INPUT|SELECT|TEXTAREA)$/.test((event.target as HTMLElement).tagName)) return;
+  const target = event.target as HTMLElement;
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) && !(event.key === 'Escape' && target.closest('.menu'))) return;
   const dialog = app.root.querySelector('.dialog');
   if (dialog) {
     // It has one button, which has the focus.
@@ -127,7 +134,12 @@ export function key(app: App, event: KeyboardEvent): void {
     d: () => app.flip(),
     t: () => app.setTheme(app.theme === dark ? light : dark),
     Enter: () => item !== undefined && app.run(app.toggle(item)),
-    Escape: () => app.run(app.select([], false)),
+    Escape: () => {
+      const menu = app.chips.querySelector<HTMLDetailsElement>('.menu[open]');
+      if (menu) menu.open = false;
+      else if (app.note.textContent) app.say('');
+      else app.run(app.select([], false));
+    },
   };
   if (event.altKey && event.key === 'ArrowLeft') app.run(app.step(app.past, app.future));
   else if (event.altKey && event.key === 'ArrowRight') app.run(app.step(app.future, app.past));

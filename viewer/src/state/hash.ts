@@ -39,7 +39,8 @@ export function write(saved: Saved): string {
   if (saved.colour !== 'phase') out.set('f', saved.colour);
   if (saved.flags) out.set('w', saved.flags);
   if (saved.kernel >= 0) out.set('n', String(saved.kernel));
-  return out.toString();
+  // As plain as a URL may be: it is read by people too.
+  return out.toString().replace(/%(3A|2F|7E|2C)/g, decodeURIComponent);
 }
 
 export function read(hash: string): Saved {

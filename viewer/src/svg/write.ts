@@ -251,7 +251,15 @@ class Writer {
   }
 
   #labels(): void {
-    const { edges, texts, direction } = this.#scene;
+    const { edges, texts, direction, boxes } = this.#scene;
+    // The words of headers stay free.
+    const headers: { x: number; y: number; w: number }[] = [];
+    for (let b = 0; b < boxes.count; b++) {
+      if (boxes.kind[b] !== BoxKind.Open || !this.#inside(b)) continue;
+      const { titleWidth, detailWidth } = fitBox(this.#scene, b);
+      const w = PANEL_LEFT + titleWidth + 8 + detailWidth;
+      headers.push({ x: boxes.x[b]! + w / 2, y: boxes.y[b]! + HEADER / 2, w });
+    }
     for (let e = 0; e < edges.count; e++) {
       const text = fitText(clean(texts[edges.label[e]!] ?? ''), 260, LABEL_SIZE);
       const middle = text === '' || !this.#passes(e) ? null : middleOf(edges, e);
@@ -259,6 +267,7 @@ class Writer {
       const w = textWidth(text, LABEL_SIZE) * 1.04 + 10;
       const h = LABEL_SIZE + 6;
       if ((direction === 'down' ? middle.length : middle.length - w) < h) continue;
+      if (headers.some((r) => Math.abs(r.x - middle.x) < (r.w + w) / 2 && Math.abs(r.y - middle.y) < (18 + h) / 2)) continue;
       this.#rect(middle.x - w / 2, middle.y - h / 2, w, h, 5, `fill="${this.#theme.edgeLabel}" opacity="0.92"`);
       this.#text('l', middle.x, middle.y + LABEL_SIZE * 0.36, text);
     }
