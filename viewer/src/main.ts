@@ -31,7 +31,8 @@ function start(script: HTMLScriptElement | null): void {
     (async () => {
       for (const capture of config.captures) {
         await breath(); // the empty page is there at once
-        await app.add(content(capture, config), capture.name, capture.costs ? address(capture.costs, config) : undefined);
+        const costs = capture.costs ? address(capture.costs, config) : undefined;
+        await app.add(content(capture, config), capture.name, costs, config.captures.length);
       }
     })(),
   );

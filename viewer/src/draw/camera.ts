@@ -36,8 +36,14 @@ export class Camera {
   }
 
   resize(width: number, height: number): void {
-    if (width === this.screen.width && height === this.screen.height) return;
-    this.screen = { width: Math.max(1, width), height: Math.max(1, height) };
+    const screen = { width: Math.max(1, width), height: Math.max(1, height) };
+    if (screen.width === this.screen.width && screen.height === this.screen.height) return;
+    // The top stays where it is: a panel that opens below covers the end of the drawing and moves nothing. Sideways the
+    // middle stays in the middle.
+    const dy = (screen.height - this.screen.height) / 2 / this.view.zoom;
+    this.screen = screen;
+    this.#shift(0, dy);
+    this.view = { ...this.view, y: this.view.y + dy };
     this.#tell();
   }
 
@@ -58,10 +64,14 @@ export class Camera {
   /** Moves at once so that the world point `now` is where `before` was on the screen. */
   keep(before: Point, now: Point): void {
     const at = this.toScreen(before.x, before.y);
-    const flight = this.#flight;
     this.#put(pinned(this.screen, at.x, at.y, now, this.view.zoom));
+    this.#shift(now.x - before.x, now.y - before.y);
+  }
+
+  /** A movement under way goes on beside its old path. */
+  #shift(dx: number, dy: number): void {
+    const flight = this.#flight;
     if (flight === null) return;
-    const [dx, dy] = [now.x - before.x, now.y - before.y];
     flight.from = { ...flight.from, x: flight.from.x + dx, y: flight.from.y + dy };
     flight.to = { ...flight.to, x: flight.to.x + dx, y: flight.to.y + dy };
   }
@@ -87,7 +97,21 @@ export class Camera {
       rect.y + rect.height <= seen.y + seen.height - edge;
     if (inside && !small) return Promise.resolve();
     const fits = this.fitOf(rect, margin, Math.max(this.view.zoom, 0.85));
-    return this.animateTo(small ? fits : { ...fits, zoom: Math.min(fits.zoom, this.view.zoom) }, ms);
+    if (small || fits.zoom < this.view.zoom) return this.animateTo(fits, ms);
+    const near =
+      rect.x < seen.x + seen.width && rect.x + rect.width > seen.x && rect.y < seen.y + seen.height && rect.y + rect.height > seen.y;
+    // What is half in view is only drawn in; what is out of it comes to the middle.
+    if (!near) return this.animateTo({ ...fits, zoom: this.view.zoom }, ms);
+    const into = (at: number, size: number, from: number, length: number) =>
+      Math.max(0, at + size - (from + length - edge)) || Math.min(0, at - (from + edge));
+    return this.animateTo(
+      {
+        ...this.view,
+        x: this.view.x + into(rect.x, rect.width, seen.x, seen.width),
+        y: this.view.y + into(rect.y, rect.height, seen.y, seen.height),
+      },
+      ms,
+    );
   }
 
   animateTo(view: View, ms = 320): Promise<void> {

@@ -16,6 +16,7 @@ import {
   PANEL_LEFT,
   PANEL_RADIUS,
   RADIUS,
+  SMALL,
   STACK,
   stackOf,
   TEXT_LEFT,
@@ -25,6 +26,7 @@ import {
 } from './metrics.ts';
 import { panelsIn, touches } from './overview.ts';
 import { roundRect } from './shapes.ts';
+import { paintSmallTitles } from './small.ts';
 import { panelOf, textOn } from './theme.ts';
 import { Bag, search } from './tree.ts';
 
@@ -81,8 +83,11 @@ export function paintHeaders(frame: Frame): void {
   if (TITLE_SIZE * zoom < LEAST_TEXT) return;
   const middle = (HEADER / 2) * zoom;
   for (const pass of ['title', 'detail', 'badge'] as const) {
-    const size = (pass === 'title' ? TITLE_SIZE : pass === 'badge' ? BADGE_SIZE : DETAIL_SIZE) * zoom;
-    if (size < LEAST_TEXT) continue;
+    const own = (pass === 'title' ? TITLE_SIZE : pass === 'badge' ? BADGE_SIZE : DETAIL_SIZE) * zoom;
+    if (own < LEAST_TEXT) continue;
+    // Without the rest of the header there is room for a title of a size that can be read.
+    const size = pass === 'title' && DETAIL_SIZE * zoom < LEAST_TEXT ? Math.max(SMALL.size, own) : own;
+    const larger = size / own;
     ctx.font = `${pass === 'detail' ? 400 : GROUP_WEIGHT} ${size}px ${FONT}`;
     for (let i = 0; i < panels.size; i++) {
       const b = panels.items[i]!;
@@ -99,6 +104,17 @@ export function paintHeaders(frame: Frame): void {
         boxes.width[b]! >= PANEL_LEFT + text.titleWidth + text.detailWidth + text.countWidth + text.badgeWidth + TEXT_RIGHT + 12;
       const phase = theme.phases[boxes.phase[b]!]!;
       if (pass === 'title') {
+        ground(
+          frame,
+          b,
+          x + (PANEL_LEFT - 3) * zoom,
+          y + middle,
+          larger * text.titleWidth + (all && text.detail && larger === 1 ? text.detailWidth + 8 : 0) + 6,
+        );
+        if (text.count && larger === 1 && (all || x !== left)) {
+          const from = end - (TEXT_RIGHT + (text.badge ? text.badgeWidth + 4 : 0) + text.countWidth + 3) * zoom;
+          ground(frame, b, from, y + middle, text.countWidth + 6);
+        }
         ctx.fillStyle = phase.accent;
         roundRect(ctx, x + PANEL_BAR * zoom, y + middle - 6 * zoom, BAR.width * zoom, 12 * zoom, 2 * zoom);
         ctx.fill();
@@ -119,6 +135,13 @@ export function paintHeaders(frame: Frame): void {
     }
   }
   ctx.globalAlpha = 1;
+}
+
+/** Under the words of a header: a line that passes there would strike them through. */
+function ground(frame: Frame, box: number, x: number, middle: number, width: number): void {
+  const { ctx, zoom, theme, scene } = frame;
+  ctx.fillStyle = panelOf(theme, scene.boxes.depth[box]!);
+  ctx.fillRect(x, middle - (TITLE_SIZE / 2 + 2) * zoom, width * zoom, (TITLE_SIZE + 4) * zoom);
 }
 
 function badge(frame: Frame, text: string, width: number, right: number, middle: number, accent: string): void {
@@ -155,7 +178,8 @@ export function paintLeaves(frame: Frame): void {
   leaves.size = kept;
   shapes(frame, false);
   if (paint.dim) shapes(frame, true);
-  texts(frame);
+  if (DETAIL_SIZE * frame.zoom >= LEAST_TEXT) texts(frame);
+  else paintSmallTitles(frame, leaves, inkOf(frame));
   frame.ctx.globalAlpha = 1;
 }
 
@@ -266,6 +290,18 @@ function bars(frame: Frame, phase: number, accent: string, dim: boolean): void {
   }
 }
 
+/** The colour of a title on a card that has turned into flat colour. */
+function inkOf(frame: Frame): (box: number) => string {
+  const { theme, paint, zoom, scene } = frame;
+  const flat = flatness(zoom);
+  const inks = theme.phases.map(({ tint, flat: full }) => textOn(theme, mixCss(tint, full, flat)));
+  return (b) => {
+    const own = paint.fill === null ? null : fillOf(paint, b);
+    const ink = own === null ? inks[scene.boxes.phase[b]!]! : textOn(theme, own);
+    return isDim(frame, b) ? pale(frame, ink, true) : ink;
+  };
+}
+
 function texts(frame: Frame): void {
   const {
     ctx,
@@ -278,8 +314,7 @@ function texts(frame: Frame): void {
     fitter,
     boxAlpha,
   } = frame;
-  if (TITLE_SIZE * zoom < LEAST_TEXT) return;
-  const detailed = DETAIL_SIZE * zoom >= LEAST_TEXT && leaves.size <= MOST_DETAILS;
+  const detailed = leaves.size <= MOST_DETAILS;
   for (const pass of ['title', 'group', 'detail', 'badge'] as const) {
     if (pass !== 'title' && pass !== 'group' && !detailed) continue;
     setFont(ctx, pass, zoom);

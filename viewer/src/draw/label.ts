@@ -2,7 +2,19 @@
 import type { Scene } from '../scene.ts';
 import { BoxKind } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
-import { BADGE_SIZE, compact, DETAIL_SIZE, PANEL_LEFT, TEXT_LEFT, TEXT_RIGHT, TITLE_SIZE, TWO_LINES } from './metrics.ts';
+import {
+  BADGE_SIZE,
+  BAR,
+  compact,
+  grouped,
+  DETAIL_SIZE,
+  PANEL_LEFT,
+  SMALL,
+  TEXT_LEFT,
+  TEXT_RIGHT,
+  TITLE_SIZE,
+  TWO_LINES,
+} from './metrics.ts';
 
 /** No text on the drawing needs more; a name of 100 kB must not cost anything. */
 const LONGEST = 400;
@@ -44,10 +56,15 @@ export interface Fitted {
   detailWidth: number;
 }
 
+/** Small titles are fitted anew at so many steps of zoom per unit, not in every frame of a zoom. */
+const STEPS = 64;
+
 /** The texts of the boxes of one scene, fitted once each. */
 export class Fitter {
   #scene: Scene;
   #done = new Map<number, Fitted>();
+  #small = new Map<number, string>();
+  #step = -1;
 
   constructor(scene: Scene) {
     this.#scene = scene;
@@ -61,6 +78,25 @@ export class Fitter {
       this.#done.set(box, fitted);
     }
     return fitted;
+  }
+
+  /** The title of a card from some way off (small.ts), or "". */
+  small(box: number, zoom: number): string {
+    const step = Math.floor(zoom * STEPS);
+    if (step !== this.#step) {
+      this.#step = step;
+      this.#small.clear();
+    }
+    let text = this.#small.get(box);
+    if (text === undefined) {
+      const { boxes, texts } = this.#scene;
+      // Measured at the lower end of the step, so that it fits at all of it.
+      const bar = boxes.kind[box] === BoxKind.Input ? 0 : BAR.left + BAR.width;
+      const room = (boxes.width[box]! - bar) * (step / STEPS) - 2 * SMALL.gap;
+      text = fitText(clean(texts[boxes.title[box]!] ?? ''), room, SMALL.size, true);
+      this.#small.set(box, text);
+    }
+    return text;
   }
 }
 
@@ -79,7 +115,7 @@ export function fitBox(scene: Scene, box: number): Fitted {
   let count = '';
   let countWidth = 0;
   if (kind !== BoxKind.Op && kind !== BoxKind.Input && (panel || below === '' || boxes.height[box]! < TWO_LINES)) {
-    count = compact(boxes.size[box]!);
+    count = grouped(boxes.size[box]!);
     countWidth = textWidth(count, DETAIL_SIZE);
     if (countWidth + 10 > room) [count, countWidth] = ['', 0];
   }

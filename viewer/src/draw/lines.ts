@@ -5,7 +5,8 @@ import { textWidth } from '../text/widths.ts';
 import type { Frame } from './frame.ts';
 import { SELECTED } from './frame.ts';
 import { clean, fitText } from './label.ts';
-import { FONT, LABEL_SIZE, widthOfBytes } from './metrics.ts';
+import { FONT, HEADER, LABEL_SIZE, PANEL_LEFT, TEXT_RIGHT, widthOfBytes } from './metrics.ts';
+import { panelsIn } from './overview.ts';
 import { arrow, roundRect } from './shapes.ts';
 import { PIECE_LENGTHS } from './spatial.ts';
 import { Bag, countIn, firstOf, floorFor, search } from './tree.ts';
@@ -251,8 +252,9 @@ export function paintEdgeLabels(frame: Frame): void {
   } = frame;
   if (paint.edgeLabels === 'always' && zoom >= 0.6 && frame.boxAlpha === null) {
     piecesIn(frame);
-    const taken: Placed[] = [];
-    for (let i = 0; i < found.size && taken.length < 240; i++) {
+    const taken: Placed[] = titlesIn(frame);
+    const most = taken.length + 240;
+    for (let i = 0; i < found.size && taken.length < most; i++) {
       const edge = index.pieceEdge[found.items[i]!]!;
       if (edge !== paint.hoveredEdge) label(frame, edge, taken, false);
     }
@@ -260,12 +262,38 @@ export function paintEdgeLabels(frame: Frame): void {
   if (paint.hoveredEdge >= 0 && paint.hoveredEdge < edges.count) label(frame, paint.hoveredEdge, [], true);
 }
 
+/** What a label must not lie on: another label, or (edge -1) the words of a group's header. */
 interface Placed {
   x: number;
   y: number;
   w: number;
+  h: number;
   edge: number;
 }
+
+function titlesIn(frame: Frame): Placed[] {
+  const {
+    scene: { boxes },
+    fitter,
+    zoom,
+    ox,
+    oy,
+  } = frame;
+  panelsIn(frame, 40, under);
+  const out: Placed[] = [];
+  for (let i = 0; i < under.size; i++) {
+    const b = under.items[i]!;
+    const { titleWidth, detailWidth, countWidth } = fitter.of(b);
+    const y = (boxes.y[b]! + HEADER / 2) * zoom + oy;
+    const place = (left: number, wide: number) => out.push({ x: (left + wide / 2) * zoom + ox, y, w: wide * zoom, h: 18 * zoom, edge: -1 });
+    place(boxes.x[b]!, PANEL_LEFT + titleWidth + 8 + detailWidth);
+    place(boxes.x[b]! + boxes.width[b]! - TEXT_RIGHT - countWidth - 4, countWidth + 4);
+  }
+  return out;
+}
+
+/** Along a line: in its middle, or as near to it as there is room. */
+const PLACES = [0.5, 0.36, 0.64, 0.24, 0.76];
 
 function label(frame: Frame, edge: number, taken: Placed[], hovered: boolean): void {
   const {
@@ -285,10 +313,14 @@ function label(frame: Frame, edge: number, taken: Placed[], hovered: boolean): v
     x = Math.max(w / 2 + 4, Math.min(frame.screen.width - w / 2 - 4, x));
     y = Math.max(h / 2 + 4, Math.min(frame.screen.height - h / 2 - 4, y));
   } else {
-    if ((direction === 'down' ? middle.length : middle.length - w) < h) return;
-    if (taken.some((p) => p.edge === edge || (Math.abs(p.x - x) < (p.w + w) / 2 && Math.abs(p.y - y) < h))) return;
-    if (onBox(frame, x - w / 2, y - h / 2, x + w / 2, y + h / 2)) return;
-    taken.push({ x, y, w, edge });
+    if ((direction === 'down' ? middle.length : middle.length - w) < h || taken.some((p) => p.edge === edge)) return;
+    const place = PLACES.find((t) => {
+      [x, y] = [middle.ax + (middle.bx - middle.ax) * t, middle.ay + (middle.by - middle.ay) * t];
+      if (taken.some((p) => Math.abs(p.x - x) < (p.w + w) / 2 && Math.abs(p.y - y) < (p.h + h) / 2)) return false;
+      return !onBox(frame, x - w / 2, y - h / 2, x + w / 2, y + h / 2);
+    });
+    if (place === undefined) return;
+    taken.push({ x, y, w, h, edge });
   }
   ctx.fillStyle = theme.edgeLabel;
   roundRect(ctx, x - w / 2, y - h / 2, w, h, 5);
@@ -328,8 +360,19 @@ function onBox(frame: Frame, left: number, top: number, right: number, bottom: n
   return false;
 }
 
+/** A straight part of a line, with its middle, in pixels. */
+interface Stretch {
+  x: number;
+  y: number;
+  length: number;
+  ax: number;
+  ay: number;
+  bx: number;
+  by: number;
+}
+
 /** The middle of the longest piece of an edge that is on the screen. */
-function middleOf(frame: Frame, edge: number): { x: number; y: number; length: number } | null {
+function middleOf(frame: Frame, edge: number): Stretch | null {
   const {
     scene: {
       edges: { points, start },
@@ -339,7 +382,7 @@ function middleOf(frame: Frame, edge: number): { x: number; y: number; length: n
     oy,
     screen,
   } = frame;
-  let best = null;
+  let best: Stretch | null = null;
   for (let p = start[edge]!; p + 1 < start[edge + 1]!; p++) {
     const [ax, ay] = [points[2 * p]! * zoom + ox, points[2 * p + 1]! * zoom + oy];
     const [bx, by] = [points[2 * p + 2]! * zoom + ox, points[2 * p + 3]! * zoom + oy];
@@ -357,8 +400,10 @@ function middleOf(frame: Frame, edge: number): { x: number; y: number; length: n
     }
     if (t1 <= t0) continue;
     const length = Math.hypot(bx - ax, by - ay) * (t1 - t0);
-    const t = (t0 + t1) / 2;
-    if (best === null || length > best.length) best = { x: ax + (bx - ax) * t, y: ay + (by - ay) * t, length };
+    if (best !== null && length <= best.length) continue;
+    const at = (t: number): [number, number] => [ax + (bx - ax) * t, ay + (by - ay) * t];
+    const [[x, y], from, to] = [at((t0 + t1) / 2), at(t0), at(t1)];
+    best = { x, y, length, ax: from[0], ay: from[1], bx: to[0], by: to[1] };
   }
   return best;
 }

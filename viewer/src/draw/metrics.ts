@@ -22,6 +22,8 @@ export const TEXT_RIGHT = 10;
 export const PANEL_LEFT = 20;
 export const PANEL_BAR = 10;
 export const BAR = { left: 6, width: 3, gap: 7 } as const;
+/** Titles of cards that are too small for their own: pixels, whatever the zoom; and what stays free beside them. */
+export const SMALL = { size: 8, gap: 2.5 } as const;
 /** How far each further card of a stack looks out below. */
 export const STACK = 3;
 /** A box at least this high has a second line. */
@@ -35,6 +37,11 @@ export function stackOf(kind: number): number {
 /** The height of the front card of a box. */
 export function cardHeight(boxes: Boxes, box: number): number {
   return boxes.height[box]! - STACK * stackOf(boxes.kind[box]!);
+}
+
+/** 12345 as "12,345", as the panels write it; what would be longer is shortened. */
+export function grouped(n: number): string {
+  return n < 100_000 ? String(n).replace(/\B(?=(\d{3})+$)/g, ',') : compact(n);
 }
 
 /** 1234567 as "1.2M". */

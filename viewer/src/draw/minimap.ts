@@ -41,6 +41,7 @@ export class Minimap {
   #view: View = { x: 0, y: 0, zoom: 1 };
   #size: Size = { width: 1, height: 1 };
   #most: Size;
+  #drawnFor: Size = { width: 0, height: 0 };
   #frame = 0;
 
   constructor(renderer: Renderer, most: Size = { width: 200, height: 170 }) {
@@ -82,6 +83,7 @@ export class Minimap {
     const hidden = scene.boxes.count === 0 || allInView(scene, this.#camera.visible());
     if (this.element.hidden !== hidden) this.element.hidden = hidden;
     if (hidden) return;
+    if (this.#drawnFor.width !== this.#camera.screen.width || this.#drawnFor.height !== this.#camera.screen.height) this.#picture = null;
     this.#picture ??= this.#drawPicture(scene);
     const ctx = this.#ctx;
     const ratio = this.element.width / this.#size.width;
@@ -108,7 +110,12 @@ export class Minimap {
   /** The graph itself, drawn once per scene and theme. */
   #drawPicture(scene: Scene): HTMLCanvasElement {
     const ratio = globalThis.devicePixelRatio || 1;
-    this.#size = mapSize(scene, this.#most);
+    const { screen } = this.#camera;
+    this.#drawnFor = screen;
+    this.#size = mapSize(scene, {
+      width: Math.min(this.#most.width, Math.max(LEAST.width, screen.width / 4)),
+      height: Math.min(this.#most.height, Math.max(LEAST.height, screen.height / 3)),
+    });
     const { width, height } = this.#size;
     this.#view = fitted({ x: 0, y: 0, width: scene.width, height: scene.height }, this.#size, MARGIN, 1);
     this.element.width = Math.round(width * ratio);

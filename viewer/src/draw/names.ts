@@ -9,9 +9,10 @@ import { Bag } from './tree.ts';
 
 const SIZE = 11.5;
 const HIGH = 18;
+const PAD = 5;
 const MOST = 120;
 /** The least a group must be on the screen to be named, in pixels. */
-const LEAST = { width: 90, height: 56 } as const;
+const LEAST = { width: 48, height: 34 } as const;
 const panels = new Bag();
 
 export function paintGroupNames(frame: Frame): void {
@@ -37,9 +38,9 @@ export function paintGroupNames(frame: Frame): void {
     const b = panels.items[i]!;
     const [w, h] = [boxes.width[b]! * zoom, boxes.height[b]! * zoom];
     if (h < LEAST.height || w < LEAST.width) continue;
-    const text = fitText(clean(texts[boxes.title[b]!] ?? ''), Math.min(220, w - 20), SIZE, true);
+    const text = fitText(clean(texts[boxes.title[b]!] ?? ''), Math.min(220, w - 2 * (PAD + 2)), SIZE, true);
     if (text === '') continue;
-    const wide = textWidth(text, SIZE, true) + 12;
+    const wide = textWidth(text, SIZE, true) + 2 * PAD;
     // It stays on the screen as long as its group does.
     const x = Math.max(boxes.x[b]! * zoom + ox + 4, Math.min(4, boxes.x[b]! * zoom + ox + w - wide - 4));
     const y = Math.max(boxes.y[b]! * zoom + oy + (HEADER * zoom - HIGH) / 2, Math.min(4, boxes.y[b]! * zoom + oy + h - HIGH - 4));
@@ -52,6 +53,6 @@ export function paintGroupNames(frame: Frame): void {
     ctx.fill();
     ctx.globalAlpha = 1;
     ctx.fillStyle = theme.text;
-    ctx.fillText(text, x + 6, y + 13);
+    ctx.fillText(text, x + PAD, y + 13);
   }
 }

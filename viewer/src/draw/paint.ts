@@ -11,11 +11,14 @@ import { countIn } from './tree.ts';
 /** Smaller than this, or more than so many boxes: cards are not worth their cost. */
 const CARD_ZOOM = 0.25;
 const MOST_CARDS = 2200;
+/** A few large boxes still have titles from further away. */
+const FEW = { zoom: 0.16, cards: 500 } as const;
 
 export function fromAfar(frame: Frame): boolean {
-  return (
-    frame.boxAlpha === null && (frame.zoom < CARD_ZOOM || countIn(frame.index.leaves, frame.x0, frame.y0, frame.x1, frame.y1) > MOST_CARDS)
-  );
+  if (frame.boxAlpha !== null) return false;
+  if (frame.zoom < FEW.zoom) return true;
+  const cards = countIn(frame.index.leaves, frame.x0, frame.y0, frame.x1, frame.y1);
+  return cards > (frame.zoom < CARD_ZOOM ? FEW.cards : MOST_CARDS);
 }
 
 export function paintFrame(frame: Frame): void {
@@ -34,15 +37,18 @@ export function paintFrame(frame: Frame): void {
     paintGrid(frame);
     paintPanels(frame);
     paintEdges(frame);
+    paintLinks(frame);
+    paintLitEdges(frame);
+    // Over all lines, which would strike their words through.
     paintHeaders(frame);
     paintLeaves(frame);
     paintChanges(frame);
-  }
-  paintLinks(frame);
-  paintLitEdges(frame);
-  if (!afar) {
     paintRings(frame);
     paintChangeSigns(frame);
+  }
+  if (afar) {
+    paintLinks(frame);
+    paintLitEdges(frame);
   }
   paintGroupNames(frame);
   paintEdgeLabels(frame);

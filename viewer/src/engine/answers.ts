@@ -2,7 +2,8 @@
 
 import { PHASES, ROLES } from '../scene.ts';
 import { row } from './csr.ts';
-import type { Calls, Details, KernelRow, Ref, TreeRow } from './messages.ts';
+import type { Groups } from '../wire/capture.ts';
+import type { Calls, Details, KernelRow, Label, Ref, TreeRow } from './messages.ts';
 import { groupClass, groupOrder, groupTitle, scopePath } from './tree.ts';
 import type { View } from './view.ts';
 
@@ -20,6 +21,19 @@ export function around(view: View, item: number): Ref[] {
   let g = item < tree.nodes ? tree.nodeGroup[item]! : (tree.parent[item - tree.nodes] ?? -1);
   for (; g > 0; g = tree.parent[g]!) path.push(ref(view, tree.nodes + g));
   return path.reverse();
+}
+
+/** Whether an operator only keeps a tensor for the backward pass, and is passed over. */
+function isSaved(view: View, node: number): boolean {
+  return !view.options.saved && (view.kept[node] ?? -1) >= 0;
+}
+
+/** The operator whose box shows one that has none of its own: what made a saved tensor, or reads a constant; or -1. */
+export function drawnIn(view: View, node: number): number {
+  if (!view.inlined[node]) return -1;
+  if (isSaved(view, node)) return view.graph.producer[view.kept[node]!]!;
+  for (const value of row(view.outputs, node)) for (const use of row(view.readers, value)) return view.graph.useNode[use]!;
+  return -1;
 }
 
 export function details(view: View, item: number): Details {
@@ -60,7 +74,7 @@ export function details(view: View, item: number): Details {
     details.title = groupTitle(tree, pools, g);
     details.cls = groupClass(tree, pools, g);
     details.phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!]! : '';
-    details.size = tree.size[g]!;
+    details.size = tree.count[g]!;
     details.phases = PHASES.map(() => 0);
     const ops = new Map<string, number>();
     for (const node of inside(view, item)) {
@@ -77,7 +91,7 @@ export function details(view: View, item: number): Details {
     for (let other = 1; other < tree.groups; other++) {
       if (other !== g && tree.scope[other] === tree.scope[g] && tree.scope[g]! > 0) {
         const target = tree.phase[other] === PHASES.indexOf('backward') ? details.backward : details.forward;
-        target.push({ item: tree.nodes + other, label: `${PHASES[tree.phase[other]!] ?? ''} ${groupTitle(tree, pools, other)}` });
+        target.push({ item: tree.nodes + other, label: `${tree.phaseNames[tree.phase[other]!] ?? ''} ${groupTitle(tree, pools, other)}` });
       }
     }
     return details;
@@ -118,8 +132,12 @@ export function details(view: View, item: number): Details {
     }
   }
   details.frames = view.sources.frames(item);
-  const kept = view.options.saved ? undefined : view.kept[item];
-  if (kept !== undefined && kept >= 0 && graph.producer[kept]! >= 0) details.drawnWith = ref(view, graph.producer[kept]!);
+  const other = drawnIn(view, item);
+  if (other >= 0) {
+    const kind = isSaved(view, item) ? 'saved' : 'constant';
+    details.drawnWith = { kind, ...ref(view, other) };
+    details.path = around(view, other);
+  }
   details.measured = view.metrics.describe(item);
   return details;
 }
@@ -147,7 +165,7 @@ export function inside(view: View, item: number): number[] {
   const todo = [item - tree.nodes];
   while (todo.length) {
     const g = todo.pop()!;
-    for (const node of row(tree.childNodes, g)) nodes.push(node);
+    for (const node of row(tree.members, g)) nodes.push(node);
     for (const child of row(tree.childGroups, g)) todo.push(child);
   }
   return nodes.sort((a, b) => a - b);
@@ -160,7 +178,7 @@ export function children(view: View, item: number): TreeRow[] {
     item: tree.nodes + child,
     title: groupTitle(tree, capture.pools, child),
     cls: groupClass(tree, capture.pools, child),
-    size: tree.size[child]!,
+    size: tree.count[child]!,
     phase: tree.phase[child]! >= 0 ? tree.phase[child]! : graph.phase[tree.first[child]!]!,
     children: row(tree.childGroups, child).length + row(tree.childNodes, child).length,
     isGroup: true,
@@ -180,18 +198,24 @@ export function children(view: View, item: number): TreeRow[] {
   return [...groups, ...nodes].sort((a, b) => a.order - b.order);
 }
 
+/** How often the code of each kernel ran. */
+function kernelRuns({ name: names, attrs }: Groups): number[] {
+  const runs = new Map<string, number>();
+  const keys = Array.from(names, (name, k) => `${attrs[k]}/${attrs[k] ? '' : name}`);
+  for (const key of keys) runs.set(key, (runs.get(key) ?? 0) + 1);
+  return keys.map((key) => runs.get(key)!);
+}
+
 export function kernels(view: View): KernelRow[] {
   const { graph, capture, metrics } = view;
   const kernels = graph.groups.get('kernel');
   if (!kernels) return [];
-  const runs = new Map<string, number>();
-  const keys = Array.from(kernels.name, (name, k) => `${kernels.attrs[k]}/${kernels.attrs[k] ? '' : name}`);
-  for (const key of keys) runs.set(key, (runs.get(key) ?? 0) + 1);
+  const runs = kernelRuns(kernels);
   return Array.from(kernels.name, (name, index) => ({
     index,
     name: capture.pools.strings.at(name),
     ops: kernels.start[index + 1]! - kernels.start[index]!,
-    runs: runs.get(keys[index]!)!,
+    runs: runs[index]!,
     code: kernels.code[index]! > 0,
     time: metrics.kernelTime(index),
   }));
@@ -203,17 +227,20 @@ export function kernel(view: View, index: number): ReturnType<Calls['kernel']> {
   const attrs = JSON.parse(capture.pools.attrs.at(kernels.attrs[index]!)) as Record<string, unknown>;
   return {
     nodes: [...kernels.member.subarray(kernels.start[index]!, kernels.start[index + 1]!)],
+    runs: kernelRuns(kernels)[index]!,
     code: capture.pools.strings.at(kernels.code[index]!),
     name: capture.pools.strings.at(kernels.name[index]!),
     attrs: Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]),
   };
 }
 
-export function labels(view: View, items: number[]): { item: number; label: string; where: string }[] {
-  const { tree, graph, capture } = view;
+export function labels(view: View, items: number[]): Label[] {
+  const { tree, graph, capture, types } = view;
   return items.map((item) => ({
     item,
     label: item < tree.nodes ? capture.pools.strings.at(graph.op[item]!) : ref(view, item).label,
     where: item < tree.nodes ? scopePath(capture.pools, graph.scope[item]!) : '',
+    phase: item < tree.nodes ? graph.phase[item]! : PHASES.length - 1,
+    type: item < tree.nodes && row(view.outputs, item).length ? types.text(graph.type[row(view.outputs, item)[0]!]!) : '',
   }));
 }

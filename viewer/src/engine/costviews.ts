@@ -29,7 +29,7 @@ interface Sums {
 
 const made = new WeakMap<View['tree'], Map<Figure, Sums>>();
 
-/** Figures of operators and of groups with all inside. What is not drawn goes to the operators of its module. */
+/** Figures of operators and of groups with all inside. What is not drawn counts in its module. */
 function sums(view: View, costs: Costs, figure: Figure): Sums {
   const { tree, graph } = view;
   let known = made.get(tree);
@@ -39,10 +39,6 @@ function sums(view: View, costs: Costs, figure: Figure): Sums {
   const column = costs.of(figure);
   const own = new Float64Array(graph.nodes);
   const groups = new Float64Array(tree.groups);
-  const scopes = view.capture.pools.scopes.parent.length;
-  const home = new Map<number, number>();
-  for (let node = graph.nodes - 1; node >= 0; node--)
-    if (tree.nodeGroup[node]! >= 0) home.set(graph.phase[node]! * scopes + graph.scope[node]!, tree.nodeGroup[node]!);
   const unknownOps = new Map<string, number>();
   let unknown = 0;
   for (const node of counted(view, costs)) {
@@ -55,8 +51,7 @@ function sums(view: View, costs: Costs, figure: Figure): Sums {
     }
     if (!(value > 0)) continue;
     own[node] = value;
-    const group = tree.nodeGroup[node]!;
-    groups[group >= 0 ? group : (home.get(graph.phase[node]! * scopes + graph.scope[node]!) ?? 0)]! += value;
+    groups[Math.max(0, tree.home[node]!)]! += value;
   }
   for (let group = tree.groups - 1; group > 0; group--) groups[tree.parent[group]!]! += groups[group]!;
   if (figure === 'parameters') groups[0]! += costs.unused;

@@ -5,7 +5,7 @@ import { find } from '../find/find.ts';
 import { LayoutCache } from '../layout/nested.ts';
 import { PHASES, ROLES, type Scene } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
-import { children, details, inside, kernel, kernels, labels } from './answers.ts';
+import { children, details, drawnIn, inside, kernel, kernels, labels } from './answers.ts';
 import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
 import { Costs, type Figure } from './cost.ts';
@@ -13,7 +13,20 @@ import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts
 import { row } from './csr.ts';
 import { CHANGES, classes, Diffs, GHOST, replaced } from './diff.ts';
 import { boxChanges, drawnItem, isOperator, kin, outerNodes, overlay, type Kin } from './diffview.ts';
-import type { Calls, CaptureInfo, ChangeRow, Details, FateRow, KernelRow, Picture, TableRow, TreeRow, ViewOptions } from './messages.ts';
+import type {
+  Calls,
+  CaptureInfo,
+  ChangeRow,
+  Details,
+  EngineWords,
+  FateRow,
+  KernelRow,
+  Label,
+  Picture,
+  TableRow,
+  TreeRow,
+  ViewOptions,
+} from './messages.ts';
 import { flow } from './flow.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
@@ -31,6 +44,7 @@ import { rehearse } from './warm.ts';
 const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes
 const [INIT, FORWARD] = [PHASES.indexOf('init'), PHASES.indexOf('forward')];
 const MOST_COMPARED = 1000; // children of a group, to know how many boxes it would be
+const MOST_UNFOLDED = 60; // as many as a URL takes
 /** Groups that are drawn in advance, and the operators of a graph in which that takes no longer than a moment. */
 const REHEARSED = 4;
 const MOST_REHEARSED = 250_000;
@@ -52,6 +66,7 @@ export class Engine {
   indexOf: typeof buildIndex = buildIndex;
   /** How many operators, in words of the page's language. */
   counts: (n: number) => string = (n) => `${NUMBERS.format(n)} op${n === 1 ? '' : 's'}`;
+  private phaseNames: readonly string[] = PHASES;
 
   /** What is done when nobody asks for anything: one short step at a time, false when all is done. */
   later(): boolean {
@@ -289,6 +304,17 @@ export class Engine {
     return nodes.map((node) => (node < this.view.tree.nodes ? drawnItem(this.view, node) : node));
   }
 
+  /** The words of the page's language that are drawn: how many operators, and the phases. */
+  speak(words: EngineWords): Picture | null {
+    this.counts = (n) => (n === 1 ? words.op : words.ops).replace('{n}', NUMBERS.format(n));
+    this.phaseNames = words.phases;
+    for (const view of this.views.values()) {
+      view.tree.phaseNames = words.phases;
+      view.cache = new LayoutCache(); // boxes are as wide as their words
+    }
+    return this.shown ? this.picture() : null;
+  }
+
   options(options: ViewOptions): Picture {
     this.retree(this.view, options);
     return this.picture();
@@ -311,7 +337,9 @@ export class Engine {
       inlined,
       bodies: view.bodies,
       opTitle: (node) => view.titles.of(node),
+      phaseNames: this.phaseNames,
     });
+    view.inlined = inlined;
     view.open = new Uint8Array(view.tree.groups);
     view.unfolded = new Uint8Array(view.tree.groups);
     view.cache = new LayoutCache();
@@ -354,12 +382,16 @@ export class Engine {
     const { scene } = drawn;
     const open: number[] = [];
     for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
+    // Where all are unfolded, nobody did it one by one.
+    const several: number[] = [];
+    for (let g = 0; g < tree.groups && several.length <= MOST_UNFOLDED; g++) if (view.unfolded[g]) several.push(g);
+    const unfolded = several.length > MOST_UNFOLDED ? [] : several.filter((g) => view.repeats.runs(g).length).map((g) => tree.nodes + g);
     const saved = PHASES.map(() => 0);
     const own = tree.nodes - view.ghosts.length;
     view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
     const kinds =
       this.toward >= 0 ? classes(this.entries[view.id]!.diffs.of(this.toward), 'before', graph.nodes) : (view.byNode ?? new Uint8Array(0));
-    return { scene, index: this.indexOf(scene), open, saved, ...boxChanges(view, kinds) };
+    return { scene, index: this.indexOf(scene), open, unfolded, saved, ...boxChanges(view, kinds) };
   }
 
   /** What is visible with these groups open, and where it stands. */
@@ -379,12 +411,8 @@ export class Engine {
       inputs,
       weight: (value) => types.bytes(graph.type[value]!),
     });
-    // What only keeps a tensor is shown by what made the tensor.
-    const { nodeBox } = shown;
-    if (!view.options.saved)
-      view.kept.forEach((value, node) => {
-        if (value >= 0 && graph.producer[value]! >= 0) nodeBox[node] = nodeBox[graph.producer[value]!]!;
-      });
+    // A constant is shown by what reads it, and what only keeps a tensor by what made the tensor.
+    if (view.inlined.includes(1)) standIn(view, shown);
     const scene = buildScene({
       graph,
       pools: view.capture.pools,
@@ -438,8 +466,8 @@ export class Engine {
   reveal(items: number[]): Picture {
     const { tree } = this.view;
     for (let item of items) {
-      const kept = item < tree.nodes && !this.view.options.saved ? this.view.kept[item]! : -1;
-      if (kept >= 0 && this.view.graph.producer[kept]! >= 0) item = this.view.graph.producer[kept]!;
+      const other = item < tree.nodes ? drawnIn(this.view, item) : -1;
+      if (other >= 0) item = other;
       let g = item < tree.nodes ? tree.nodeGroup[item]! : (tree.parent[item - tree.nodes] ?? -1);
       let child = item < tree.nodes ? -1 : item - tree.nodes;
       for (; g >= 0; child = g, g = tree.parent[g]!) {
@@ -450,11 +478,12 @@ export class Engine {
     return this.picture();
   }
 
-  restore(paths: string[]): Picture {
+  restore(paths: string[], unfolded: string[]): Picture {
     const { tree } = this.view;
     this.view.open.fill(0);
     this.view.open[0] = 1;
     for (const item of this.items(paths)) if (item >= tree.nodes) this.view.open[item - tree.nodes] = 1;
+    for (const item of this.items(unfolded)) if (item >= tree.nodes) this.view.unfolded[item - tree.nodes] = 1;
     return this.picture();
   }
 
@@ -560,7 +589,7 @@ export class Engine {
     }
   }
 
-  labels(items: number[]): { item: number; label: string; where: string }[] {
+  labels(items: number[]): Label[] {
     return labels(this.view, items);
   }
 
@@ -694,6 +723,19 @@ function shownInside({ tree, repeats }: View, group: number): { boxes: number; g
   const runs = repeats.runs(group);
   const folded = new Set(runs.flatMap(([first, count]) => Array.from({ length: count }, (_, i) => children[first + i]!)));
   return { boxes: nodes + children.length - folded.size + runs.length, groups: [...children].filter((g) => !folded.has(g)) };
+}
+
+/** Boxes for the operators that are drawn inside others; answers.drawnIn says the same of one of them. */
+function standIn({ graph, inlined, kept, options }: View, { nodeBox }: Visible): void {
+  const { useNode, useValue, producer } = graph;
+  if (!options.saved)
+    kept.forEach((value, node) => {
+      if (value >= 0 && producer[value]! >= 0) nodeBox[node] = nodeBox[producer[value]!]!;
+    });
+  for (let use = 0; use < useValue.length; use++) {
+    const maker = useValue[use]! < 0 ? -1 : producer[useValue[use]!]!;
+    if (maker >= 0 && inlined[maker] && nodeBox[maker]! < 0) nodeBox[maker] = nodeBox[useNode[use]!]!;
+  }
 }
 
 /** Operators that only make a constant: drawn inside the operator that reads it. */

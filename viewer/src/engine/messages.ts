@@ -62,6 +62,7 @@ export interface Picture {
   scene: Scene;
   index: SceneIndex;
   open: number[]; // items of open groups
+  unfolded: number[]; // items of groups whose repeats are drawn one by one
   saved: number[]; // by phase: operators that only keep tensors for the backward pass
   change: Uint8Array | null; // by box: the class of its change, see diff.ts; null where nothing has changed
   changed: Int32Array | null; // by box: how many operators in it have changed
@@ -97,7 +98,7 @@ export interface Details {
   outputs: { value: string; type: string; bytes: number; role: string; to: Ref[]; more: number }[];
   backward: Ref[];
   forward: Ref[];
-  drawnWith: Ref | null; // of what is not drawn: what stands for it
+  drawnWith: (Ref & { kind: 'saved' | 'constant' }) | null; // of what is not drawn: what stands for it
   kernels: { index: number; name: string; ops: number }[];
   frames: { file: string; line: number; fn: string }[];
   size: number;
@@ -199,25 +200,42 @@ export interface Roofs {
   endless: number; // operators that move nothing
 }
 
+/** An operator in a list of results. */
+export interface Label {
+  item: number;
+  label: string;
+  where: string;
+  phase: number;
+  type: string; // of what it makes first
+}
+
+/** Words that are drawn, in the language of the page; {n} is a number. */
+export interface EngineWords {
+  op: string;
+  ops: string;
+  phases: string[];
+}
+
 /** The calls that the page makes; each answers with a promise. */
 export interface Calls {
   load(data: Content, name: string): CaptureInfo;
   stage(capture: number, stage: number, options: ViewOptions): Picture;
   options(options: ViewOptions): Picture;
+  speak(words: EngineWords): Picture | null;
   open(items: number[], open: boolean): Picture;
   unfold(item: number): Picture;
   openAll(): Picture;
   openDepth(depth: number): Picture;
   reveal(items: number[]): Picture;
-  restore(paths: string[]): Picture;
+  restore(open: string[], unfolded: string[]): Picture;
   boxes(items: number[]): number[];
   pairs(item: number | null): Int32Array; // boxes joined by gradient links: of one item, or all
   details(item: number): Details;
   children(item: number): TreeRow[];
   kernels(): KernelRow[];
-  kernel(index: number): { nodes: number[]; code: string; name: string; attrs: [string, string][] };
+  kernel(index: number): { nodes: number[]; runs: number; code: string; name: string; attrs: [string, string][] };
   find(query: string): { nodes: number[]; error: string };
-  labels(items: number[]): { item: number; label: string; where: string }[];
+  labels(items: number[]): Label[];
   table(sort: number, down: boolean, filter: number[] | null, first: number, count: number): { total: number; rows: TableRow[] };
   csv(filter: number[] | null): string;
   source(file: string): string | null;

@@ -77,7 +77,7 @@ export class Metrics {
     known.set(figure, (sums = new Float64Array(tree.groups).fill(NaN)));
     const own = this.costs?.of(figure) ?? new Float64Array(0);
     for (let node = 0; node < own.length; node++) {
-      const group = tree.nodeGroup[node]!;
+      const group = tree.home[node]!;
       if (group >= 0 && !Number.isNaN(own[node]!)) sums[group] = (sums[group] || 0) + own[node]!;
     }
     for (let group = tree.groups - 1; group > 0; group--) {

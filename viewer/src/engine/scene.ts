@@ -109,11 +109,11 @@ export function buildScene(input: SceneInput): Scene {
       const group = item - tree.nodes;
       kind[box] = v.open[box] ? BoxKind.Open : v.repeat[box]! > 1 ? BoxKind.Folded : BoxKind.Closed;
       phase[box] = tree.phase[group]! >= 0 ? tree.phase[group]! : graph.phase[tree.first[group]!]!;
-      size[box] = tree.size[group]!;
+      size[box] = tree.count[group]!;
       first = groupTitle(tree, pools, group);
       if (v.last[box]! >= 0) first += ` … ${groupTitle(tree, pools, v.last[box]! - tree.nodes)}`;
       const cls = groupClass(tree, pools, group);
-      const count = input.counts(tree.size[group]!);
+      const count = input.counts(tree.count[group]!);
       second = v.open[box] ? cls : cls ? `${cls} · ${count}` : count;
     } else {
       kind[box] = BoxKind.Input;

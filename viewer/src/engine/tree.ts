@@ -15,11 +15,15 @@ export interface Tree {
   scope: Int32Array;
   phase: Int8Array; // of a group: its phase, or -1 where it holds several
   isPhase: Uint8Array; // the group is a phase itself, not a module
-  size: Int32Array; // operators inside
+  size: Int32Array; // operators inside that are drawn
+  count: Int32Array; // all operators inside, as `opscope info` counts them
   first: Int32Array; // the first operator inside, by execution
-  nodeGroup: Int32Array; // the group around each operator; -1: hidden
+  nodeGroup: Int32Array; // the group around each operator that is drawn; -1: hidden
+  home: Int32Array; // the group that counts each operator, drawn by itself or inside another; -1: its phase is hidden
   childGroups: Csr; // by first operator
   childNodes: Csr;
+  members: Csr; // as childNodes, with what is drawn inside other operators
+  phaseNames: readonly string[]; // by place in PHASES, in the language of the page
   labels: Map<number, string>; // groups that are no modules: an operator with graphs inside, and each of those graphs
 }
 
@@ -29,6 +33,7 @@ export interface TreeOptions {
   inlined: Uint8Array; // operators that are drawn inside their user (constants)
   bodies: Bodies;
   opTitle: (node: number) => string;
+  phaseNames?: readonly string[];
 }
 
 export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tree {
@@ -105,7 +110,22 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
     else nodeGroup[i] = isOwner[i] ? ownerGroup(i) : groupOf(p, scope[i]!, bodies.bodyOf[i]!);
   }
 
+  // A constant that stands inside its reader belongs to a module all the same: its own, or the nearest that is drawn.
+  const home = options.inlined.includes(1) ? nodeGroup.slice() : nodeGroup;
+  for (let i = 0; home !== nodeGroup && i < nodes; i++) {
+    if (!options.inlined[i] || hidden[phase[i]!]) continue;
+    const body = bodies.bodyOf[i]!;
+    let group = -1;
+    for (let s = scope[i]!; group < 0; s = pools.scopes.parent[s]!) {
+      const key = (split ? phase[i]! : 0) * scopes + s;
+      group = body < 0 ? byScope[key]! : (inBodies.get(body * byScope.length + key) ?? -1);
+      if (s === 0) break;
+    }
+    home[i] = group >= 0 ? group : body >= 0 ? (byBody.get(body) ?? 0) : 0;
+  }
+
   const groups = parent.length;
+  const childNodes = csr(nodeGroup, groups);
   const tree: Tree = {
     nodes,
     groups,
@@ -114,15 +134,20 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
     phase: Int8Array.from(groupPhase),
     isPhase: Uint8Array.from(isPhase),
     size: new Int32Array(groups),
+    count: new Int32Array(groups),
     first: new Int32Array(groups).fill(nodes),
     nodeGroup,
+    home,
     childGroups: { start: new Int32Array(groups + 1), item: new Int32Array(0) },
-    childNodes: csr(nodeGroup, groups),
+    childNodes,
+    members: home === nodeGroup ? childNodes : csr(home, groups),
+    phaseNames: options.phaseNames ?? PHASES,
     labels,
   };
   for (let g = 0; g < groups; g++) {
     const at = tree.childNodes.start[g]!;
     tree.size[g] = tree.childNodes.start[g + 1]! - at;
+    tree.count[g] = tree.members.start[g + 1]! - tree.members.start[g]!;
     if (tree.size[g] === 0) continue;
     tree.first[g] = tree.childNodes.item[at]!;
     if (!split && g > 0) tree.phase[g] = phase[tree.first[g]!]!;
@@ -131,6 +156,7 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
     // groupOf makes parents before their children
     const p = tree.parent[g]!;
     tree.size[p]! += tree.size[g]!;
+    tree.count[p]! += tree.count[g]!;
     if (tree.first[g]! < tree.first[p]!) tree.first[p] = tree.first[g]!;
   }
   // Groups are made as their first operator is met, so siblings stand in order already; phases have one of their own.
@@ -153,7 +179,7 @@ export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   if (group === 0) return 'graph';
   const label = tree.labels.get(group);
   if (label !== undefined) return label;
-  if (tree.isPhase[group]) return PHASES[tree.phase[group]!] ?? '?';
+  if (tree.isPhase[group]) return tree.phaseNames[tree.phase[group]!] ?? '?';
   const s = tree.scope[group]!;
   const name = pools.scopes.name.at(s) || `(${pools.scopes.cls.at(s)})`;
   const call = pools.scopes.call[s]!;

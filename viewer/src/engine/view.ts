@@ -35,6 +35,7 @@ export interface View {
   sources: Sources;
   listings: Listings;
   titles: Titles;
+  inlined: Uint8Array; // operators that are drawn inside another: constants in their reader, copies in what made the tensor
   kept: Int32Array; // by operator: the value that it only keeps for the backward pass, or -1
   flow: Pick<Graph, 'useNode' | 'useValue'>; // the uses that are drawn
   metrics: Metrics;

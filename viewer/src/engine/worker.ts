@@ -19,6 +19,7 @@ export interface Answer {
 const MOVED = new Set<keyof Calls>([
   'stage',
   'options',
+  'speak',
   'open',
   'unfold',
   'openAll',

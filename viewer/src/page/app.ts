@@ -6,7 +6,7 @@ import { Renderer } from '../draw/renderer.ts';
 import type { Address, Content } from '../engine/content.ts';
 import type { CaptureInfo, Details, Picture, StageInfo, Totals, ViewOptions } from '../engine/messages.ts';
 import { CostPanel } from '../panels/cost.ts';
-import { showDetails } from '../panels/details.ts';
+import { showDetails, showKernel } from '../panels/details.ts';
 import { h, replace } from '../panels/dom.ts';
 import { ChangeList } from '../panels/changes.ts';
 import { breath, isLater } from '../panels/later.ts';
@@ -14,7 +14,7 @@ import { ListingPanel } from '../panels/listing.ts';
 import { KernelList, ResultList } from '../panels/lists.ts';
 import { ModuleTree } from '../panels/modules.ts';
 import { metricText, NodeTable } from '../panels/table.ts';
-import { BoxKind, type Scene } from '../scene.ts';
+import { BoxKind, PHASES, type Scene } from '../scene.ts';
 import type { Device } from '../engine/roofs.ts';
 import type { Client } from '../state/client.ts';
 import * as hash from '../state/hash.ts';
@@ -83,6 +83,8 @@ export class App {
   menuOpen = false;
   allPairs = false;
   compare: Compare = 'after'; // with the stage before
+  phasesByHand = false; // the user hid or showed one
+  opened = ''; // '*': all is open, '*3': three levels are; empty where boxes were opened one by one
   overlaid = false; // the picture has ghosts of the stage before
   hideUnchanged = false; // in the bar of stages
 
@@ -116,7 +118,7 @@ export class App {
     readonly client: Client,
     readonly services: Services,
   ) {
-    const centre = h('section', { class: 'centre', 'aria-label': 'graph' }, this.canvas, this.chips, this.legend, this.tip, this.note);
+    const centre = h('section', { class: 'centre', 'aria-label': 'graph' }, this.canvas, this.legend, this.tip, this.note);
     this.split = new SplitPane(this);
     const panes = h('div', { class: 'panes' }, this.split.element, centre);
     this.lowPanel = h('section', { class: 'low' }, this.lowHead, this.low);
@@ -128,7 +130,7 @@ export class App {
         'main',
         {},
         h('aside', { class: 'left' }, this.leftHead, this.left),
-        h('div', { class: 'middle' }, panes, this.lowPanel),
+        h('div', { class: 'middle' }, this.chips, panes, this.lowPanel),
         this.right,
       ),
     );
@@ -180,6 +182,7 @@ export class App {
     this.cost = costPanel(this);
     bind(this);
     redrawChrome(this);
+    if (this.language !== 'en') this.run(this.speak());
   }
 
   lowPanel: HTMLElement;
@@ -211,31 +214,37 @@ export class App {
 
   // -- captures and stages --------------------------------------------------------------------------
 
-  async add(data: Content, name: string, costs?: Address): Promise<void> {
+  /** One more capture, which is then shown; of those the page begins with (`of` in all), the one that the URL names. */
+  async add(data: Content, name: string, costs?: Address, of = 0): Promise<void> {
     this.say(this.words.loading);
     const info = await this.client.load(data, name);
     this.captures.push(info);
     this.say('');
-    if (this.captures.length === 1 || this.ready) {
-      const saved = hash.read(location.hash);
-      const restoring = !this.ready && saved.capture === 0;
+    const saved = hash.read(location.hash);
+    const wanted = saved.capture < of ? saved.capture : 0;
+    if (!of || this.captures.length - 1 === wanted) {
+      const restoring = !this.ready && saved.capture === wanted;
       if (restoring) {
         this.compare = saved.compare;
         const overlay = saved.compare === 'overlay' || undefined;
         this.viewOptions = { ...this.viewOptions, direction: saved.direction, hidden: saved.hidden, overlay };
+        this.phasesByHand = location.hash.includes('h=');
+        hash.unpack(saved.flags, this);
+        this.colour = saved.colour || 'phase';
       }
       // Two graphs that were compared: begin with what is different.
       const first = info.how === 'compared' && !location.hash.includes('s=') ? 1 : 0;
       await this.show(info.id, restoring ? Math.min(saved.stage || first, info.stages.length - 1) : first);
       if (restoring) await this.restore(saved);
     }
-    this.ready = true;
+    if (!of || this.captures.length - 1 >= wanted) this.ready = true;
     redrawChrome(this);
     if (costs && !info.costs) void loadCosts(this, info, costs);
   }
 
   async restore(saved: hash.Saved): Promise<void> {
-    if (saved.open) this.draw(await this.client.restore(saved.open));
+    if (saved.all) await this.expandAs(saved.all);
+    else if (saved.open) this.draw(await this.client.restore(saved.open, saved.unfolded));
     if (saved.selection.length) await this.select(await this.client.items(saved.selection), false);
     if (saved.query) {
       this.search.value = saved.query;
@@ -246,8 +255,9 @@ export class App {
     else this.kind = saved.kind;
     redrawChrome(this);
     await showLow(this);
+    if (saved.kernel >= 0 && saved.kernel < (this.shown?.kernels ?? 0)) await this.pickKernel(saved.kernel, this.selection.length > 0);
     if (saved.view) this.renderer.camera.set(saved.view);
-    else if (saved.open) this.fit(0);
+    else if (saved.open || saved.all) this.fit(0);
   }
 
   /** The stage that is shown. */
@@ -285,7 +295,7 @@ export class App {
     if (this.leftTab === 'kernels' && !info.stages[stage]!.kernels) this.leftTab = 'modules';
     const phases = info.stages[stage]!.phases;
     // Making parameters is rarely what one came to see, and most of a training graph's first lines.
-    if (!this.ready && !location.hash.includes('h=') && phases[1]! > 0 && phases[0]! > 0) this.viewOptions.hidden = [0];
+    if (!this.phasesByHand) this.viewOptions.hidden = phases[1]! > 0 && phases[0]! > 0 ? [0] : [];
     if (this.leftTab === 'changes' && !info.stages[stage]!.changes) this.leftTab = 'modules';
     const picture = await this.client.stage(capture, stage, this.viewOptions);
     this.overlaid = this.viewOptions.overlay === true && info.stages[stage]!.changes !== null;
@@ -318,7 +328,8 @@ export class App {
     // Boxes glide to their new places where there are few enough to follow.
     const gentle = before !== null && before.scene.boxes.count + picture.scene.boxes.count < MOST_GLIDING;
     this.renderer.setScene(picture.scene, picture.index, gentle ? before.scene : undefined);
-    this.renderer.setPaint({ change: picture.change, changed: picture.changed });
+    const { edgeLabels, edgeWidth } = this;
+    this.renderer.setPaint({ change: picture.change, changed: picture.changed, edgeLabels, edgeWidth });
     const now = old ? place(picture.scene, anchor) : null;
     if (old && now) this.renderer.camera.keep({ x: old.x, y: old.y }, { x: now.x, y: now.y });
     this.run(repaint(this));
@@ -330,6 +341,7 @@ export class App {
     if (!this.picture || box < 0) return;
     const { kind, repeat } = this.picture.scene.boxes;
     if (kind[box] === BoxKind.Op || kind[box] === BoxKind.Input) return;
+    this.opened = '';
     if (repeat[box]! > 1) this.draw(await this.client.unfold(item), item);
     else this.draw(await this.client.open([item], kind[box] !== BoxKind.Open), item);
     this.remember();
@@ -337,6 +349,7 @@ export class App {
 
   async expandAll(): Promise<void> {
     this.draw(await this.client.openAll());
+    this.opened = '*';
     this.fit();
     this.remember();
   }
@@ -344,11 +357,19 @@ export class App {
   async expandTo(depth: number): Promise<void> {
     this.level = Math.max(1, depth);
     this.draw(await this.client.openDepth(this.level));
+    this.opened = `*${this.level}`;
     this.fit();
     this.remember();
   }
 
+  /** As `opened` says. */
+  private async expandAs(opened: string): Promise<void> {
+    if (opened === '*') await this.expandAll();
+    else await this.expandTo(Number(opened.slice(1)) || 1);
+  }
+
   async expand(item: number, open: boolean): Promise<void> {
+    this.opened = '';
     this.draw(await this.client.open([item], open), item);
     this.remember();
   }
@@ -357,10 +378,8 @@ export class App {
     return this.picture ? this.picture.scene.boxes.item.indexOf(item) : -1;
   }
 
-  /** The whole graph, with room above it for what lies over the drawing. */
   extent(scene: Scene): { x: number; y: number; width: number; height: number } {
-    const above = (scene.height / Math.max(1, this.canvas.clientHeight - 2 * MARGIN)) * 40;
-    return { x: 0, y: -above, width: scene.width, height: scene.height + above };
+    return { x: 0, y: 0, width: scene.width, height: scene.height };
   }
 
   /** At first: all of it if that can be read, else its beginning at a size that can. */
@@ -378,7 +397,7 @@ export class App {
     const across = scene.direction === 'down';
     const fits = across && scene.width * zoom <= camera.screen.width;
     const x = fits ? scene.width / 2 : this.beginning(scene, zoom);
-    const y = across ? camera.screen.height / 2 / zoom - 64 / zoom : scene.height / 2;
+    const y = across ? camera.screen.height / 2 / zoom - MARGIN / zoom : scene.height / 2;
     camera.set({ x, y, zoom });
   }
 
@@ -432,7 +451,10 @@ export class App {
       const hidden =
         items.length <= 50 &&
         (boxes.length < items.length || boxes.some((box) => shown.repeat[box]! > 1 || !items.includes(shown.item[box]!)));
-      if (hidden) this.draw(await this.client.reveal(items), items[0]);
+      if (hidden) {
+        this.opened = '';
+        this.draw(await this.client.reveal(items), items[0]);
+      }
       await this.goTo(items);
     }
     await this.redrawPanels();
@@ -477,7 +499,9 @@ export class App {
     this.say(this.words.found(this.related.length));
   }
 
-  async pickKernel(index: number): Promise<void> {
+  /** A kernel by itself, or (`beside`) one of the operator that stays selected. */
+  async pickKernel(index: number, beside = false): Promise<void> {
+    if (!beside && this.selection.length) await this.select([], false);
     const kernel = await this.client.kernel(index);
     this.pickedKernel = index;
     this.related = kernel.nodes;
@@ -485,9 +509,16 @@ export class App {
     this.lowTab = 'code';
     redrawChrome(this);
     this.kernels.mark(index, []);
+    const refs = (await this.client.labels(kernel.nodes.slice(0, 200))).map(({ item, label }) => ({ item, label }));
+    if (!beside) {
+      showKernel(this.right, { index, name: kernel.name, runs: kernel.runs, refs, attrs: kernel.attrs }, this.words, {
+        select: (items) => this.run(this.select(items, true)),
+      });
+    }
     await showLow(this);
     await repaint(this, true);
     await this.goTo(kernel.nodes);
+    this.remember();
   }
 
   async pickLine(file: string, line: number): Promise<void> {
@@ -495,8 +526,10 @@ export class App {
     this.related = nodes;
     this.shownFile = file;
     this.lowTab = 'source';
+    const reading = document.activeElement?.classList.contains('code'); // by the keys, line by line
     redrawChrome(this);
     await showLow(this, line);
+    if (reading) this.low.querySelector<HTMLElement>('.code')?.focus();
     await repaint(this, true);
     await this.goTo(nodes);
     this.say(this.words.found(nodes.length));
@@ -506,7 +539,7 @@ export class App {
     this.query = query;
     const { nodes, error } = query.trim() ? await this.client.find(query) : { nodes: [], error: '' };
     this.found = nodes;
-    this.results.set(nodes, error);
+    this.results.set(nodes, error, query.trim() !== '');
     if (query.trim()) this.leftTab = 'results';
     else if (this.leftTab === 'results') this.leftTab = 'modules';
     redrawChrome(this);
@@ -526,7 +559,7 @@ export class App {
     showDetails(this.right, this.details, this.selection.length > 1, this.words, {
       select: (items) => this.run(this.select(items, true)),
       toggle: (item) => this.run(this.toggle(item)),
-      kernel: (index) => this.run(this.pickKernel(index)),
+      kernel: (index) => this.run(this.pickKernel(index, true)),
       line: (file, line) => this.run(this.pickLine(file, line)),
       trace: (way) => this.run(this.trace(way)),
       between: () => this.run(this.between()),
@@ -564,7 +597,20 @@ export class App {
   setLanguage(language: Language): void {
     this.language = language;
     redrawChrome(this);
-    this.run(this.redrawPanels());
+    this.run(
+      (async () => {
+        const picture = await this.speak();
+        if (picture) this.draw(picture);
+        await this.tree.reset();
+        await this.redrawPanels();
+      })(),
+    );
+  }
+
+  /** The words that are drawn are the engine's to know. */
+  private speak(): Promise<Picture | null> {
+    const { op, ops, phases } = this.words.drawn;
+    return this.client.speak({ op, ops, phases: PHASES.map((name) => phases[name]) });
   }
 
   saveSvg(): void {

@@ -74,11 +74,14 @@ function drawChrome(app: App): void {
     tab(app.leftTab === 'results', w.results, goLeft('results')),
   );
   const lists = { modules: app.tree, kernels: app.kernels, changes: app.changes, results: app.results };
-  replace(app.left, lists[app.leftTab].element);
+  // Taken out and put back, a list would lose its place.
+  const list = lists[app.leftTab].element;
+  if (app.left.firstChild !== list) replace(app.left, list);
   const goLow = (name: LowTab) => () => {
     app.lowTab = app.lowTab === name ? '' : name;
     redrawChrome(app);
-    app.run(showLow(app));
+    // What is selected must not lie under the panel.
+    app.run(showLow(app).then(() => (app.selection.length ? app.goTo(app.selection) : undefined)));
     app.remember();
   };
   const lowNames = { source: w.source, ir: w.ir, code: w.code, cost: w.cost, table: w.table, '': '' };
@@ -92,20 +95,28 @@ function drawChrome(app: App): void {
 export function redrawChips(app: App, info: CaptureInfo | undefined): void {
   const copies = app.picture?.saved ?? [];
   const saved = copies.reduce((a, b) => a + b, 0);
-  // What is not drawn is not counted either, here and in the tree.
-  const phases = (info?.stages[app.stage]?.phases ?? []).map((n, i) => n - (app.viewOptions.saved ? 0 : (copies[i] ?? 0)));
+  const phases = info?.stages[app.stage]?.phases ?? [];
   const present = phases.flatMap((n, i) => (n ? [i] : []));
+  // A menu alone is not worth a row of its own.
+  app.chips.classList.toggle('alone', present.length < 2);
   replace(
     app.chips,
     ...(present.length > 1
       ? present.map((i) => {
           const on = !app.viewOptions.hidden.includes(i);
           const name: Phase = PHASES[i]!;
-          const flip = () =>
+          const flip = () => {
+            app.phasesByHand = true;
             app.run(app.setOptions({ hidden: on ? [...app.viewOptions.hidden, i] : app.viewOptions.hidden.filter((x) => x !== i) }));
+          };
           return h(
             'button',
-            { class: on ? 'chip phase on' : 'chip phase', 'aria-pressed': String(on), onclick: flip },
+            {
+              class: on ? 'chip phase on' : 'chip phase',
+              'aria-pressed': String(on),
+              title: app.words.phaseHelp(app.words.phases[name], on),
+              onclick: flip,
+            },
             h('span', { class: `dot phase-${name}` }),
             `${app.words.phases[name]} ${phases[i]!.toLocaleString()}`,
           );
@@ -132,15 +143,18 @@ export function redrawChips(app: App, info: CaptureInfo | undefined): void {
           ? option(app.words.pairs, app.allPairs, () => {
               app.allPairs = !app.allPairs;
               app.run(repaint(app));
+              app.remember();
             })
           : null,
         option(app.words.edgeLabels, app.edgeLabels === 'always', () => {
           app.edgeLabels = app.edgeLabels === 'always' ? 'hover' : 'always';
           app.renderer.setPaint({ edgeLabels: app.edgeLabels });
+          app.remember();
         }),
         option(app.words.edgeWidth, app.edgeWidth === 'bytes', () => {
           app.edgeWidth = app.edgeWidth === 'bytes' ? 'plain' : 'bytes';
           app.renderer.setPaint({ edgeWidth: app.edgeWidth });
+          app.remember();
         }),
       ),
     ),
@@ -164,28 +178,66 @@ export function colourPicker(app: App, info: CaptureInfo | undefined): HTMLEleme
       class: 'tool',
       title: w.colour,
       'aria-label': w.colour,
-      onchange: (event: Event) => ((app.colour = (event.target as HTMLSelectElement).value), app.run(repaint(app))),
+      onchange: (event: Event) => ((app.colour = (event.target as HTMLSelectElement).value), app.run(repaint(app)), app.remember()),
     },
     ...names.map(([value, text]) => h('option', { value, selected: value === app.colour }, `${w.colour}: ${text}`)),
   );
 }
 
+/** And the focus goes back to the drawing. */
+export function closeHelp(app: App): void {
+  app.root.querySelector('.dialog')?.remove();
+  app.canvas.focus();
+}
+
 export function help(app: App): void {
-  const close = () => dialog.remove();
+  const close = () => closeHelp(app);
   const dialog = h(
     'div',
-    { class: 'dialog', role: 'dialog', 'aria-label': app.words.help, onclick: (e: Event) => e.target === dialog && close() },
+    {
+      class: 'dialog',
+      role: 'dialog',
+      'aria-modal': 'true',
+      'aria-label': app.words.help,
+      onclick: (e: Event) => e.target === dialog && close(),
+    },
     h(
       'div',
       { class: 'sheet' },
-      h('h2', {}, app.words.help),
-      h('dl', {}, ...pairs(app.words.keys)),
-      h('p', { class: 'hint' }, app.words.searchHelp),
-      h('button', { class: 'chip', onclick: close }, 'Esc'),
+      h('h2', {}, app.words.keysTitle),
+      h('dl', { class: 'keys-list' }, ...app.words.keys.flatMap(([keys, text]) => [h('dt', {}, ...caps(keys)), h('dd', {}, text)])),
+      h('h3', {}, app.words.searchTitle),
+      h(
+        'dl',
+        { class: 'keys-list' },
+        ...app.words.queries.flatMap(([query, text]) => [h('dt', {}, h('code', {}, query)), h('dd', {}, text)]),
+      ),
+      h('button', { class: 'chip', onclick: close }, app.words.close),
     ),
   );
   app.root.append(dialog);
   dialog.querySelector('button')?.focus();
+}
+
+const WORDS = /^(click|double-click|drag|wheel|arrow|keys|\p{Script=Han}+)$/u;
+
+/** `Alt ← →` as keys; words that are no keys (`click`) stay words. */
+function caps(text: string): (HTMLElement | string)[] {
+  return text.split(' ').flatMap((part, i) => {
+    const comma = part.length > 1 && part.endsWith(',') ? ',' : '';
+    const name = comma ? part.slice(0, -1) : part;
+    return [i ? ' ' : '', WORDS.test(name) ? name : h('kbd', {}, name), comma];
+  });
+}
+
+/** What to do first; for one who has never seen the page. */
+function firstSteps(app: App): HTMLElement {
+  return h(
+    'section',
+    { class: 'first-steps' },
+    h('h3', {}, app.words.firstSteps),
+    h('dl', { class: 'keys-list' }, ...app.words.steps.flatMap(([keys, text]) => [h('dt', {}, ...caps(keys)), h('dd', {}, text)])),
+  );
 }
 
 /** What the capture is, and what it lacks: shown while nothing is selected. */
@@ -206,7 +258,7 @@ export function about(app: App): HTMLElement[] {
           [app.words.facts.nodes, stage.nodes.toLocaleString()],
           [app.words.facts.values, stage.values.toLocaleString()],
           [app.words.facts.edges, stage.edges.toLocaleString()],
-          ...(stage.kernels ? [[app.words.kernels, stage.kernels.toLocaleString()] as [string, string]] : []),
+          ...(stage.kernels ? [[app.words.facts.kernels, stage.kernels.toLocaleString()] as [string, string]] : []),
           ...Object.entries(stage.links).map(([kind, n]): [string, string] => [
             kind === 'grad' ? app.words.facts.pairs : `${kind} links`,
             n.toLocaleString(),
@@ -218,6 +270,7 @@ export function about(app: App): HTMLElement[] {
     ...(warnings.length
       ? [h('section', {}, h('h3', {}, app.words.warnings), ...warnings.map((text) => h('p', { class: 'warning' }, text)))]
       : []),
+    firstSteps(app),
   ];
 }
 

@@ -5,8 +5,13 @@ import { dark, light } from '../draw/theme.ts';
 import { bytesText } from '../engine/types.ts';
 import { BoxKind } from '../scene.ts';
 import type { App } from './app.ts';
-import { help } from './chrome.ts';
+import { closeHelp, help } from './chrome.ts';
+import { clean } from '../draw/label.ts';
+import { TEXT_LEFT, TITLE_SIZE } from '../draw/metrics.ts';
+import { textWidth } from '../text/widths.ts';
 import { stepStage } from './stages.ts';
+
+const TIP_ZOOM = 0.62; // below it, boxes say too little themselves
 
 export function bind(app: App): void {
   bindGestures(app.canvas, app.renderer.camera, {
@@ -47,6 +52,12 @@ export function bind(app: App): void {
     stepStage(app, by);
   });
   document.addEventListener('keydown', (event) => key(app, event));
+  // A menu closes when one does something else.
+  document.addEventListener('pointerdown', (event) => {
+    const menu = app.chips.querySelector<HTMLDetailsElement>('.menu[open]');
+    if (menu && !menu.contains(event.target as Node)) menu.open = false;
+  });
+  app.note.addEventListener('click', () => app.say(''));
   app.renderer.camera.listen(() => app.remember());
   app.root.addEventListener('dragover', (event) => {
     event.preventDefault();
@@ -72,20 +83,32 @@ export function hover(app: App, x: number, y: number): void {
   const edge = x < 0 || onBox ? -1 : app.renderer.hitEdge(x, y);
   app.renderer.setPaint({ hovered: box, hoveredEdge: edge });
   app.canvas.style.cursor = onBox ? 'pointer' : '';
-  const label = edge >= 0 && scene ? scene.texts[scene.edges.label[edge]!]! : '';
+  const label = edge >= 0 && scene ? scene.texts[scene.edges.label[edge]!]! : onBox ? boxTip(app, box) : '';
   if (label && scene) {
-    const bytes = scene.edges.bytes[edge]!;
+    const bytes = edge >= 0 ? scene.edges.bytes[edge]! : -1;
     app.tip.textContent = bytes >= 0 ? `${label} · ${bytesText(bytes)}` : label;
     app.tip.style.transform = `translate(${x + 14}px, ${y + 14}px)`;
   }
   app.tip.classList.toggle('on', Boolean(label));
 }
 
+/** What a box says that is too small to be read, or whose title is cut; else nothing. */
+function boxTip(app: App, box: number): string {
+  const { boxes, texts } = app.picture!.scene;
+  const [title, detail] = [texts[boxes.title[box]!] ?? '', texts[boxes.detail[box]!] ?? ''];
+  const cut = textWidth(title, TITLE_SIZE, true) > boxes.width[box]! - TEXT_LEFT;
+  if (app.renderer.camera.view.zoom >= TIP_ZOOM && !cut) return '';
+  return clean([title, detail].filter(Boolean).join(' · '));
+}
+
 export function key(app: App, event: KeyboardEvent): void {
-  if (/^(INPUT|SELECT|TEXTAREA)$/.test((event.target as HTMLElement).tagName)) return;
+  const target = event.target as HTMLElement;
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) && !(event.key === 'Escape' && target.closest('.menu'))) return;
   const dialog = app.root.querySelector('.dialog');
-  if (dialog && event.key === 'Escape') {
-    dialog.remove();
+  if (dialog) {
+    // It has one button, which has the focus.
+    if (event.key === 'Escape' || event.key === '?') closeHelp(app);
+    if (event.key !== 'Enter' && event.key !== ' ') event.preventDefault();
     return;
   }
   const item = app.selection.at(-1);
@@ -111,7 +134,12 @@ export function key(app: App, event: KeyboardEvent): void {
     d: () => app.flip(),
     t: () => app.setTheme(app.theme === dark ? light : dark),
     Enter: () => item !== undefined && app.run(app.toggle(item)),
-    Escape: () => app.run(app.select([], false)),
+    Escape: () => {
+      const menu = app.chips.querySelector<HTMLDetailsElement>('.menu[open]');
+      if (menu) menu.open = false;
+      else if (app.note.textContent) app.say('');
+      else app.run(app.select([], false));
+    },
   };
   if (event.altKey && event.key === 'ArrowLeft') app.run(app.step(app.past, app.future));
   else if (event.altKey && event.key === 'ArrowRight') app.run(app.step(app.future, app.past));

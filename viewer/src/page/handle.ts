@@ -42,6 +42,7 @@ export function state(app: App): Record<string, unknown> {
     view: app.renderer.camera.view,
     theme: app.theme.name,
     language: app.language,
+    colour: app.colour,
     hidden: app.viewOptions.hidden.map((i) => PHASES[i]),
     tab: app.lowTab,
     listing: app.lowTab === 'ir' ? app.kind : null,
@@ -91,10 +92,13 @@ export function handle(app: App): Record<string, unknown> {
 
 export async function writeHash(app: App): Promise<void> {
   const open = app.picture?.open ?? [];
+  const unfolded = app.picture?.unfolded ?? [];
   const text = hash.write({
     capture: app.capture,
     stage: app.stage,
     open: open.length <= 60 ? await app.client.paths(open) : null,
+    unfolded: unfolded.length <= 60 ? await app.client.paths(unfolded) : [],
+    all: app.opened,
     selection: await app.client.paths(app.selection),
     query: app.query,
     view: app.renderer.camera.view,
@@ -103,6 +107,9 @@ export async function writeHash(app: App): Promise<void> {
     tab: app.lowTab,
     kind: app.lowTab === 'ir' ? app.kind : app.lowTab === 'cost' ? app.cost.state : '',
     compare: app.compare,
+    colour: app.colour,
+    flags: hash.pack(app),
+    kernel: app.pickedKernel,
   });
   try {
     history.replaceState(null, '', `#${text}`);

@@ -16,6 +16,7 @@ export async function showLow(app: App, line = 0): Promise<void> {
       app.captures[app.capture]?.metrics ?? [],
       app.captures[app.capture]?.costs === true,
       app.query.trim() ? app.found : null,
+      app.shown?.nodes ?? 0,
     );
     app.table.select(app.selection);
   } else if (app.lowTab === 'cost') {
@@ -54,14 +55,21 @@ export async function showListing(app: App): Promise<void> {
 export async function showKernelCode(app: App): Promise<void> {
   const index = app.pickedKernel >= 0 ? app.pickedKernel : app.details?.kernels[0]?.index;
   if (index === undefined) {
-    replace(app.low, h('p', { class: 'hint' }, app.words.noKernels));
+    replace(app.low, h('p', { class: 'hint' }, app.shown?.kernels ? app.words.pickKernel : app.words.noKernels));
     return;
   }
   const kernel = await app.client.kernel(index);
   const body = h('div', { class: 'code-body' });
   replace(app.low, h('p', { class: 'code-head' }, h('b', {}, `#${index}`), ` ${short(kernel.name, 140)}`), body);
-  if (kernel.code) showCode(body, kernel.code, { language: 'cpp' });
+  if (kernel.code) showCode(body, kernel.code, { language: 'cpp', top: firstStatement(kernel.code) });
   else replace(body, h('p', { class: 'hint' }, app.words.noCode), h('dl', {}, ...pairs(kernel.attrs)));
+}
+
+/** The line where generated code begins after what it includes: that is all anyone wants to read. */
+function firstStatement(code: string): number {
+  const lines = code.split('\n');
+  const at = lines.findIndex((line) => !/^\s*($|#|\/\/|using\b|namespace\b|extern\b|typedef\b)/.test(line));
+  return at < 0 ? 1 : at + 1;
 }
 
 export async function showSource(app: App, line: number): Promise<void> {
@@ -90,7 +98,11 @@ export async function showSource(app: App, line: number): Promise<void> {
   );
   const link = app.services.editor.replace('{file}', encodeURI(file)).replace('{line}', String(line || 1));
   const body = h('div', { class: 'code-body' });
-  replace(app.low, h('p', { class: 'code-head' }, picker, h('a', { class: 'link', href: link }, app.words.openInEditor)), body);
+  replace(
+    app.low,
+    h('p', { class: 'code-head' }, picker, h('a', { class: 'link', href: link, title: link }, app.words.openInEditor)),
+    body,
+  );
   const text = (await app.client.source(file)) ?? (await app.services.source(app.capture, file));
   if (text === null) {
     replace(body, h('p', { class: 'hint' }, app.words.noSource));

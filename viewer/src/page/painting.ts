@@ -3,6 +3,7 @@
 import { dark, type Theme } from '../draw/theme.ts';
 import { GHOST } from '../engine/diff.ts';
 import type { Picture } from '../engine/messages.ts';
+import { UNKNOWN } from '../engine/shades.ts';
 import { h, replace } from '../panels/dom.ts';
 import { metricName, metricText } from '../panels/table.ts';
 import type { Fill } from '../scene.ts';
@@ -39,6 +40,7 @@ export async function outline(app: App, nodes: number[]): Promise<void> {
 
 /** Colours by kernel or by a figure, with their legend. */
 export async function fills(app: App): Promise<Fill | null> {
+  app.kernels.paint(app.colour === 'kernel' ? kernelColours(app.theme === dark) : []);
   if (app.colour === 'phase') {
     replace(app.legend, ...changeLegend(app));
     return app.picture && fillsOf(app.picture, app.theme);
@@ -58,6 +60,7 @@ export async function fills(app: App): Promise<Fill | null> {
     h('span', {}, metricText(app.colour, min, app.words)),
     h('i', { style: `background:${RAMP_CSS}` }),
     h('span', {}, metricText(app.colour, max, app.words)),
+    shades.includes(UNKNOWN) && h('span', { class: 'dim' }, app.words.notColoured),
   );
   return { colours: shadeColours(app.theme.panels[2]!), of: shades };
 }

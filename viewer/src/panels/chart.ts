@@ -2,7 +2,8 @@
 
 import { h, replace } from './dom.ts';
 
-export const FONT = "11px Inter, 'Segoe UI', Roboto, 'Noto Sans', 'Noto Sans CJK SC', 'PingFang SC', Helvetica, Arial, sans-serif";
+export const FONT =
+  "11px Inter, 'Segoe UI', Roboto, 'Noto Sans', Helvetica, Arial, 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif";
 export const BOLD = `600 ${FONT}`;
 
 export class Chart {

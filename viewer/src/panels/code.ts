@@ -7,6 +7,7 @@ export interface CodeOptions {
   language: 'python' | 'cpp';
   marked?: Map<number, string>; // line -> a note in the margin
   current?: Set<number>;
+  top?: number; // the line to begin with, where none is current
   onLine?: (line: number) => void;
 }
 
@@ -28,4 +29,15 @@ export function showCode(container: HTMLElement, text: string, options: CodeOpti
   replace(container, body);
   const first = options.current?.size ? Math.min(...options.current) : 0;
   if (first) rows[first - 1]?.scrollIntoView({ block: 'center' });
+  else if (options.top) container.scrollTop = (rows[options.top - 1]?.offsetTop ?? 0) - (rows[0]?.offsetTop ?? 0);
+  // From one line with operators to the next.
+  body.addEventListener('keydown', (event) => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!by || !options.onLine || !options.marked?.size) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const lines = [...options.marked.keys()].sort((a, b) => a - b);
+    const next = by > 0 ? lines.find((line) => line > first) : lines.filter((line) => line < (first || Infinity)).at(-1);
+    if (next !== undefined) options.onLine(next);
+  });
 }

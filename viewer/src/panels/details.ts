@@ -6,6 +6,7 @@ import { PHASES } from '../scene.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, short } from './dom.ts';
 import { stackOf } from './frames.ts';
+import { howText, metricName } from './table.ts';
 
 export interface DetailActions {
   select(items: number[]): void;
@@ -49,7 +50,12 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
       button(words.descendants, () => act.trace('down')),
       two && button(words.between, () => act.between()),
     ),
-    d.drawnWith && section(words.notDrawn, h('p', { class: 'sentence' }, words.savedCopy), refs([d.drawnWith], act)),
+    d.drawnWith &&
+      section(
+        words.notDrawn,
+        h('p', { class: 'sentence' }, d.drawnWith.kind === 'saved' ? words.savedCopy : words.insideReader),
+        refs([d.drawnWith], act),
+      ),
     d.kind === 'group' && section(words.inside, ...phaseBars(d, words), list(d.ops.map(([op, n]) => [op, n.toLocaleString()]))),
     d.outputs.length > 0 &&
       section(words.outputs, ...d.outputs.map((o) => value(o.value, o.type, o.bytes, o.role, o.to, o.more, words, act))),
@@ -69,8 +75,33 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
           ),
       ),
     d.frames.length > 0 && section(words.calledAt, frames(d, words, act)),
-    d.measured.length > 0 && section(words.measured, list(d.measured)),
+    d.measured.length > 0 && section(words.measured, list(d.measured.map((row) => figureRow(row, words)))),
   );
+}
+
+/** A figure by its name in the page's language. */
+function figureRow([name, text]: [string, string], words: Words): [string, string] {
+  return name === 'cost is' ? [words.costIs, howText(text, words)] : [metricName(name, words), text];
+}
+
+/** What a kernel is: shown while one is picked. */
+export function showKernel(panel: HTMLElement, kernel: KernelDetails, words: Words, act: Pick<DetailActions, 'select'>): void {
+  replace(
+    panel,
+    h('div', { class: 'title-row' }, h('h2', { title: kernel.name }, `${words.kernel} #${kernel.index}`)),
+    h('p', { class: 'sub' }, [words.ops(kernel.refs.length), kernel.runs > 1 ? words.ran(kernel.runs) : ''].filter(Boolean).join(' · ')),
+    h('p', { class: 'sentence' }, short(kernel.name, 200)),
+    section(words.inside, refs(kernel.refs, act)),
+    kernel.attrs.length > 0 && section(words.attributes, list(kernel.attrs)),
+  );
+}
+
+export interface KernelDetails {
+  index: number;
+  name: string;
+  runs: number;
+  refs: Ref[];
+  attrs: [string, string][];
 }
 
 function crumbs(path: Ref[], act: DetailActions): HTMLElement {
@@ -103,7 +134,7 @@ function list(rows: [string, string][]): HTMLElement {
   );
 }
 
-function refs(items: Ref[], act: DetailActions): HTMLElement {
+function refs(items: Ref[], act: Pick<DetailActions, 'select'>): HTMLElement {
   return h(
     'div',
     { class: 'refs' },

@@ -39,6 +39,7 @@ export class VirtualList {
   private count = 0;
   private drawn = '';
   private goal = -1; // a row to scroll to
+  private top = 0;
 
   constructor(
     private rowHeight: number,
@@ -46,8 +47,12 @@ export class VirtualList {
     props: Props = {},
   ) {
     this.element = h('div', { class: 'virtual', tabindex: 0, ...props }, this.inner);
-    this.element.addEventListener('scroll', () => this.drawNow(false));
-    new ResizeObserver(() => this.drawNow(true)).observe(this.element);
+    this.element.addEventListener('scroll', () => ((this.top = this.element.scrollTop), this.drawNow(false)));
+    new ResizeObserver(() => {
+      // Put back into the page, an element has lost its place.
+      if (this.element.clientHeight && this.element.scrollTop === 0 && this.top > 0) this.element.scrollTop = this.top;
+      this.drawNow(true);
+    }).observe(this.element);
   }
 
   set(count: number): void {

@@ -1,6 +1,7 @@
 // Kernels in the order they ran, and search results.
 
-import type { KernelRow } from '../engine/messages.ts';
+import type { KernelRow, Label } from '../engine/messages.ts';
+import { PHASES } from '../scene.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, short, VirtualList } from './dom.ts';
 
@@ -10,6 +11,7 @@ export class KernelList {
   private rows: KernelRow[] = [];
   private selected = -1;
   private lit = new Set<number>();
+  private colours: (string | null)[] = [];
 
   constructor(
     private act: (index: number) => void,
@@ -28,8 +30,18 @@ export class KernelList {
   set(rows: KernelRow[]): void {
     this.rows = rows;
     this.selected = -1;
-    replace(this.element, rows.length ? this.list.element : h('p', { class: 'hint' }, this.words().noKernels));
+    replace(
+      this.element,
+      h('p', { class: 'hint' }, rows.length ? this.words().kernelsRan(rows.length) : this.words().noKernels),
+      rows.length > 0 && this.list.element,
+    );
     this.list.set(rows.length);
+  }
+
+  /** Their colours on the drawing, or none. */
+  paint(colours: (string | null)[]): void {
+    this.colours = colours;
+    this.list.draw();
   }
 
   /** The kernel that is picked, and those in which the selected operator ran. */
@@ -55,7 +67,15 @@ export class KernelList {
     return h(
       'div',
       { class: classes, role: 'option', 'aria-selected': String(index === this.selected), onclick: () => this.act(index) },
-      h('div', { class: 'kernel-name', title: row.name }, h('span', { class: 'count' }, `${index}`), ` ${short(row.name, 80)}`),
+      h(
+        'div',
+        { class: 'kernel-name', title: row.name },
+        this.colours.length > 1
+          ? h('i', { class: 'swatch', style: `background:${this.colours[1 + (index % (this.colours.length - 1))]}` })
+          : null,
+        h('span', { class: 'count' }, `${index}`),
+        ` ${short(row.name, 80)}`,
+      ),
       h('div', { class: 'kernel-facts' }, facts.filter(Boolean).join(' · ')),
     );
   }
@@ -66,24 +86,34 @@ export class ResultList {
   private list: VirtualList;
   private head = h('p', { class: 'hint' });
   private nodes: number[] = [];
-  private names = new Map<number, { label: string; where: string }>();
+  private names = new Map<number, Label>();
   private at = -1;
   private asking = false;
 
   constructor(
-    private labels: (items: number[]) => Promise<{ item: number; label: string; where: string }[]>,
+    private labels: (items: number[]) => Promise<Label[]>,
     private act: (item: number) => void,
     private words: () => Words,
   ) {
     this.list = new VirtualList(40, (i) => this.row(i), { role: 'listbox', 'aria-label': 'results' });
+    this.list.element.addEventListener('keydown', (event) => {
+      const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.step(by);
+    });
+    replace(this.element, this.head);
+    this.head.textContent = words().searchFirst;
   }
 
-  set(nodes: number[], error: string): void {
+  set(nodes: number[], error: string, asked = true): void {
     this.nodes = nodes;
     this.names.clear();
     this.at = -1;
     this.head.className = error ? 'hint error' : 'hint';
-    this.head.textContent = error || (nodes.length ? this.words().found(nodes.length) : this.words().noResults);
+    const words = this.words();
+    this.head.textContent = error || (nodes.length ? words.found(nodes.length) : asked ? words.noResults : words.searchFirst);
     replace(this.element, this.head, nodes.length ? this.list.element : null);
     this.list.set(nodes.length);
   }
@@ -109,8 +139,14 @@ export class ResultList {
         role: 'option',
         onclick: () => ((this.at = index), this.act(item), this.list.draw()),
       },
-      h('div', { class: 'name' }, h('span', { class: 'count' }, `${item}`), ` ${short(known?.label ?? '…', 60)}`),
-      h('div', { class: 'where' }, short(known?.where ?? '', 70)),
+      h(
+        'div',
+        { class: 'name', title: known?.label },
+        h('span', { class: `dot phase-${PHASES[known?.phase ?? 5]}` }),
+        h('span', { class: 'count' }, `${item}`),
+        ` ${short(known?.label ?? '…', 60)}`,
+      ),
+      h('div', { class: 'where', title: known?.where }, short([known?.type, known?.where].filter(Boolean).join(' · '), 90)),
     );
   }
 

@@ -377,7 +377,7 @@ export class RooflineChart {
       context.stroke();
       context.font = i ? FONT : BOLD;
       context.textAlign = 'left';
-      context.fillText(`${name} ${plain(shortNumber(flops))}FLOP/s`, this.x(ridge) + 6, this.y(level) + (i ? 9 : -9));
+      context.fillText(`${name} ${plain(shortNumber(flops))}FLOP/s`, this.x(ridge) + 6, this.y(level) + (i ? 9 : -19));
       if (i) return;
       context.setLineDash([2, 3]);
       context.lineWidth = 1;

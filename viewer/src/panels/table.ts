@@ -24,7 +24,10 @@ export class NodeTable {
   private down = false;
   private filter: number[] | null = null;
   private selected = new Set<number>();
+  private all = 0; // operators, without a filter
   private metrics: string[] = [];
+  private total = 0;
+  private at = -1; // the row that was picked last
   private how = false; // a last column tells what is known of the costs
 
   constructor(
@@ -32,9 +35,17 @@ export class NodeTable {
     private words: () => Words,
   ) {
     this.list = new VirtualList(24, (i) => this.row(i), { role: 'grid', 'aria-label': 'operators' });
+    this.list.element.addEventListener('keydown', (event) => {
+      const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.step(by);
+    });
   }
 
-  async show(metrics: string[], how: boolean, filter: number[] | null): Promise<void> {
+  async show(metrics: string[], how: boolean, filter: number[] | null, all: number): Promise<void> {
+    this.all = all;
     this.metrics = metrics;
     this.how = how;
     this.filter = filter;
@@ -72,12 +83,19 @@ export class NodeTable {
       ),
     );
     const least = `${680 + 88 * (names.length - 6)}px`;
-    const copy = h('button', { class: 'chip copy', onclick: () => void this.copy() }, words.copyCsv);
+    const copy = h(
+      'div',
+      { class: 'table-tools' },
+      h('span', { class: 'hint' }, words.tableRows(total, this.all)),
+      h('button', { class: 'chip copy', onclick: () => void this.copy() }, words.copyCsv),
+    );
     replace(
       this.element,
       h('div', { class: 'table-scroll' }, h('div', { class: 'table-wide', style: `min-width:${least}` }, head, this.list.element)),
       copy,
     );
+    this.total = total;
+    this.at = -1;
     this.list.set(total);
   }
 
@@ -85,6 +103,16 @@ export class NodeTable {
     this.down = this.sort === column ? !this.down : column >= 6;
     this.sort = column;
     void this.refresh();
+  }
+
+  /** To the row below or above. */
+  private step(by: number): void {
+    const at = Math.max(0, Math.min(this.total - 1, this.at + by));
+    const row = this.chunks.get(Math.floor(at / CHUNK))?.[at % CHUNK];
+    if (!row) return;
+    this.at = at;
+    this.list.scrollTo(at);
+    this.calls.select(row.item);
   }
 
   private async copy(): Promise<void> {
@@ -108,7 +136,11 @@ export class NodeTable {
     }
     return h(
       'div',
-      { class: this.selected.has(row.item) ? 'table-row selected' : 'table-row', role: 'row', onclick: () => this.calls.select(row.item) },
+      {
+        class: this.selected.has(row.item) ? 'table-row selected' : 'table-row',
+        role: 'row',
+        onclick: () => ((this.at = index), this.calls.select(row.item)),
+      },
       ...row.cells.map((cell, i) =>
         h('span', { class: `cell ${this.column(i)}`, role: 'gridcell', title: this.title(i, cell) }, this.text(i, cell)),
       ),
@@ -129,6 +161,7 @@ export class NodeTable {
           : BARE.has(metric)
             ? shortNumber(cell as number)
             : this.calls.text(metric, cell as number);
+    if (index === 2) return (this.words().phases as Record<string, string>)[String(cell)] ?? String(cell ?? '');
     if (index >= 6) return howText(String(cell ?? ''), this.words());
     return short(String(cell ?? ''), 60);
   }
@@ -149,7 +182,7 @@ export function metricName(metric: string, words: Words): string {
 }
 
 /** `exact`, `estimated, at least`, in words. */
-function howText(how: string, words: Words): string {
+export function howText(how: string, words: Words): string {
   return how
     .split(', ')
     .map((part) => (words.costs.hows as Record<string, string>)[part] ?? part)

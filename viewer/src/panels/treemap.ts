@@ -261,6 +261,7 @@ export class Treemap {
     const title = fitted(context, cell.title, room);
     if (!title) return;
     const figure = this.text(cell.figure);
+    const two = cell.height >= 34; // room for a second line
     const y = open ? cell.y + HEADER / 2 + 1 : cell.y + Math.min(cell.height / 2, 12);
     context.fillText(title, cell.x + 5, y);
     const used = context.measureText(title).width;
@@ -268,7 +269,7 @@ export class Treemap {
     context.globalAlpha = 0.72;
     const wide = context.measureText(figure).width;
     if (open && used + wide + 14 < room) context.fillText(figure, cell.x + 5 + used + 8, y);
-    else if (!open && cell.height > 30 && wide < room) context.fillText(figure, cell.x + 5, y + 14);
+    else if (!open && two && wide < room) context.fillText(figure, cell.x + 5, y + 14);
     context.globalAlpha = 1;
   }
 

@@ -4,6 +4,8 @@ export interface Saved {
   capture: number;
   stage: number;
   open: string[] | null; // paths of open groups; null where there are too many to write down
+  unfolded: string[]; // paths of groups whose repeats are drawn one by one
+  all: string; // '*': all is open, '*3': three levels
   selection: string[];
   query: string;
   view: { x: number; y: number; zoom: number } | null;
@@ -12,6 +14,9 @@ export interface Saved {
   tab: string; // of the panel below
   kind: string; // of the framework's own texts
   compare: 'after' | 'overlay' | 'split'; // with the stage before
+  colour: string; // of boxes: by phase where empty
+  flags: string; // of the View menu
+  kernel: number; // picked, or -1
 }
 
 const MOST_OPEN = 60;
@@ -20,7 +25,9 @@ export function write(saved: Saved): string {
   const out = new URLSearchParams();
   if (saved.capture) out.set('c', String(saved.capture));
   if (saved.stage) out.set('s', String(saved.stage));
-  if (saved.open && saved.open.length <= MOST_OPEN) out.set('o', saved.open.join('~'));
+  if (saved.all) out.set('o', saved.all);
+  else if (saved.open && saved.open.length <= MOST_OPEN) out.set('o', saved.open.join('~'));
+  if (!saved.all && saved.unfolded.length && saved.unfolded.length <= MOST_OPEN) out.set('u', saved.unfolded.join('~'));
   if (saved.selection.length && saved.selection.length <= MOST_OPEN) out.set('sel', saved.selection.join('~'));
   if (saved.query) out.set('q', saved.query);
   if (saved.view) out.set('v', [saved.view.x.toFixed(0), saved.view.y.toFixed(0), saved.view.zoom.toPrecision(4)].join(','));
@@ -29,7 +36,11 @@ export function write(saved: Saved): string {
   if (saved.tab) out.set('t', saved.tab);
   if (saved.tab && saved.kind) out.set('k', saved.kind);
   if (saved.compare !== 'after') out.set('m', saved.compare);
-  return out.toString();
+  if (saved.colour !== 'phase') out.set('f', saved.colour);
+  if (saved.flags) out.set('w', saved.flags);
+  if (saved.kernel >= 0) out.set('n', String(saved.kernel));
+  // As plain as a URL may be: it is read by people too.
+  return out.toString().replace(/%(3A|2F|7E|2C)/g, decodeURIComponent);
 }
 
 export function read(hash: string): Saved {
@@ -40,6 +51,8 @@ export function read(hash: string): Saved {
     capture: numbers(from.get('c'))[0] ?? 0,
     stage: numbers(from.get('s'))[0] ?? 0,
     open: from.has('o') ? from.get('o')!.split('~').filter(Boolean) : null,
+    unfolded: from.get('u')?.split('~').filter(Boolean) ?? [],
+    all: /^\*\d*$/.test(from.get('o') ?? '') ? from.get('o')! : '',
     selection: from.get('sel')?.split('~').filter(Boolean) ?? [],
     query: from.get('q') ?? '',
     view: view.length === 3 && view[2]! > 0 ? { x: view[0]!, y: view[1]!, zoom: view[2]! } : null,
@@ -48,5 +61,41 @@ export function read(hash: string): Saved {
     tab: from.get('t') ?? '',
     kind: from.get('k') ?? '',
     compare: (['overlay', 'split'] as const).find((name) => name === from.get('m')) ?? 'after',
+    colour: from.get('f') ?? '',
+    flags: from.get('w') ?? '',
+    kernel: numbers(from.get('n'))[0] ?? -1,
   };
+}
+
+/** What the View menu sets. */
+export interface Flagged {
+  viewOptions: { split: boolean; side: boolean; constants: boolean; saved?: boolean };
+  edgeLabels: 'hover' | 'always';
+  edgeWidth: 'plain' | 'bytes';
+  allPairs: boolean;
+}
+
+/** A letter for each thing that is not as it is at first. */
+export function pack({ viewOptions: o, edgeLabels, edgeWidth, allPairs }: Flagged): string {
+  const set = {
+    m: !o.split,
+    b: !o.side,
+    c: o.constants,
+    d: o.saved === true,
+    l: edgeLabels === 'always',
+    w: edgeWidth === 'bytes',
+    p: allPairs,
+  };
+  return Object.entries(set)
+    .map(([letter, on]) => (on ? letter : ''))
+    .join('');
+}
+
+export function unpack(flags: string, into: Flagged): void {
+  const on = (letter: string) => flags.includes(letter);
+  Object.assign(into.viewOptions, { split: !on('m'), side: !on('b'), constants: on('c') });
+  if (on('d')) into.viewOptions.saved = true;
+  into.edgeLabels = on('l') ? 'always' : 'hover';
+  into.edgeWidth = on('w') ? 'bytes' : 'plain';
+  into.allPairs = on('p');
 }

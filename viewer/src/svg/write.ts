@@ -163,10 +163,15 @@ class Writer {
     const { boxes } = this.#scene;
     const text = fitBox(this.#scene, b);
     const [x, y] = [boxes.x[b]!, boxes.y[b]! + HEADER / 2];
+    // Under the words: a line that passes there would strike them through.
+    const ground = `fill="${panelOf(this.#theme, boxes.depth[b]!)}"`;
+    const wide = text.titleWidth + (text.detail ? text.detailWidth + 8 : 0);
+    this.#rect(x + PANEL_LEFT - 3, y - TITLE_SIZE / 2 - 2, wide + 6, TITLE_SIZE + 4, 0, ground);
+    const right = x + boxes.width[b]! - TEXT_RIGHT - (text.badge ? text.badgeWidth + 4 : 0);
+    if (text.count) this.#rect(right - text.countWidth - 3, y - TITLE_SIZE / 2 - 2, text.countWidth + 6, TITLE_SIZE + 4, 0, ground);
     this.#rect(x + PANEL_BAR, y - 6, BAR.width, 12, 2, `class="a${boxes.phase[b]}"`);
     this.#text('g', x + PANEL_LEFT, y + 4.6, text.title);
     this.#text('d', x + PANEL_LEFT + text.titleWidth + 8, y + 4.4, text.detail);
-    const right = x + boxes.width[b]! - TEXT_RIGHT - (text.badge ? text.badgeWidth + 4 : 0);
     this.#text('d', right, y + 4.4, text.count, ' text-anchor="end"');
     this.#badge(b, text, y);
   }
@@ -246,7 +251,15 @@ class Writer {
   }
 
   #labels(): void {
-    const { edges, texts, direction } = this.#scene;
+    const { edges, texts, direction, boxes } = this.#scene;
+    // The words of headers stay free.
+    const headers: { x: number; y: number; w: number }[] = [];
+    for (let b = 0; b < boxes.count; b++) {
+      if (boxes.kind[b] !== BoxKind.Open || !this.#inside(b)) continue;
+      const { titleWidth, detailWidth } = fitBox(this.#scene, b);
+      const w = PANEL_LEFT + titleWidth + 8 + detailWidth;
+      headers.push({ x: boxes.x[b]! + w / 2, y: boxes.y[b]! + HEADER / 2, w });
+    }
     for (let e = 0; e < edges.count; e++) {
       const text = fitText(clean(texts[edges.label[e]!] ?? ''), 260, LABEL_SIZE);
       const middle = text === '' || !this.#passes(e) ? null : middleOf(edges, e);
@@ -254,6 +267,7 @@ class Writer {
       const w = textWidth(text, LABEL_SIZE) * 1.04 + 10;
       const h = LABEL_SIZE + 6;
       if ((direction === 'down' ? middle.length : middle.length - w) < h) continue;
+      if (headers.some((r) => Math.abs(r.x - middle.x) < (r.w + w) / 2 && Math.abs(r.y - middle.y) < (18 + h) / 2)) continue;
       this.#rect(middle.x - w / 2, middle.y - h / 2, w, h, 5, `fill="${this.#theme.edgeLabel}" opacity="0.92"`);
       this.#text('l', middle.x, middle.y + LABEL_SIZE * 0.36, text);
     }

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { contrast, mixCss, parseColour, toCss } from '../../src/draw/colour.ts';
-import { clean, fitBox, fitText } from '../../src/draw/label.ts';
-import { compact, TEXT_LEFT, TEXT_RIGHT, TITLE_SIZE, widthOfBytes } from '../../src/draw/metrics.ts';
+import { clean, fitBox, Fitter, fitText } from '../../src/draw/label.ts';
+import { compact, SMALL, TEXT_LEFT, TEXT_RIGHT, TITLE_SIZE, widthOfBytes } from '../../src/draw/metrics.ts';
 import { Pixels, toPixel } from '../../src/draw/pixels.ts';
 import { dark, light, textOn } from '../../src/draw/theme.ts';
 import { PHASES } from '../../src/scene.ts';
@@ -73,6 +73,23 @@ describe('labels', () => {
     }
     expect(fitBox(scene, 0).title).toBe('input');
     expect(TITLE_SIZE).toBeGreaterThan(10);
+  });
+
+  it('are cut to small cards at every zoom, never wider than their card', () => {
+    const scene = smallScene();
+    const fitter = new Fitter(scene);
+    let any = 0;
+    for (let zoom = 0.16; zoom < 0.56; zoom += 0.013) {
+      for (let b = 0; b < scene.boxes.count; b++) {
+        const text = fitter.small(b, zoom);
+        if (text === '') continue;
+        any++;
+        expect(textWidth(text, SMALL.size, true)).toBeLessThanOrEqual(scene.boxes.width[b]! * zoom - 2 * SMALL.gap);
+        // Fitted again, it is the same: what is kept between frames is not stale.
+        expect(new Fitter(scene).small(b, zoom)).toBe(text);
+      }
+    }
+    expect(any).toBeGreaterThan(10);
   });
 
   it('say large numbers shortly', () => {

@@ -87,6 +87,26 @@ describe('Camera', () => {
     expect(camera.toScreen(400, -30).y).toBeCloseTo(before.y);
   });
 
+  it('keeps the top where it is when a panel opens below, and the middle when one opens beside', () => {
+    const camera = new Camera();
+    camera.resize(1600, 1000);
+    camera.set({ x: 50, y: 60, zoom: 0.7 });
+    const before = camera.toScreen(10, 20);
+    camera.resize(1600, 600);
+    expect(camera.toScreen(10, 20)).toEqual(before);
+    camera.resize(800, 600);
+    expect(camera.toScreen(camera.view.x, 20).x).toBeCloseTo(400);
+    expect(camera.view.x).toBe(50);
+  });
+
+  it('draws in what is half in view, and goes no further', () => {
+    const camera = new Camera();
+    camera.resize(1000, 800);
+    camera.set({ x: 0, y: 0, zoom: 1 });
+    void camera.reveal({ x: 450, y: 0, width: 100, height: 40 }, 60, 0);
+    expect(camera.view).toEqual({ x: 110, y: 0, zoom: 1 });
+  });
+
   it('stays within its zooms, and survives numbers that are none', () => {
     const camera = new Camera();
     camera.resize(800, 600);

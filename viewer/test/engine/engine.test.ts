@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { Engine } from '../../src/engine/engine.ts';
 import type { Picture, ViewOptions } from '../../src/engine/messages.ts';
 import { LEAST, MOST, NOTHING, UNKNOWN } from '../../src/engine/shades.ts';
+import { fitBox } from '../../src/draw/label.ts';
 import { BoxKind } from '../../src/scene.ts';
 import * as hash from '../../src/state/hash.ts';
 
@@ -63,6 +64,63 @@ describe('a training graph', () => {
     expect(ops).toBe(3502);
     expect(picture.scene.edges.uses.reduce((a, b) => a + b, 0)).toBe(4220);
     check(picture);
+  });
+
+  it('counts operators as `opscope info` does, those that stand inside their reader too', async () => {
+    const { engine, picture } = await opened(SAMPLE);
+    const phases = new Map(engine.children(-1).map((row) => [row.title, row.size]));
+    expect(phases.get('forward')).toBe(819);
+    expect(phases.get('optimizer')).toBe(1052);
+    const { boxes } = picture.scene;
+    const at = titles(picture).indexOf('forward');
+    expect(boxes.size[at]).toBe(819);
+    const details = engine.details(boxes.item[at]!);
+    expect(details.size).toBe(819);
+    expect(details.phases.reduce((a, b) => a + b, 0)).toBe(819);
+  });
+
+  it('leads from a constant inside an operator to that operator', async () => {
+    const { engine } = await opened(SAMPLE);
+    const picture = engine.openAll();
+    const shown = new Set(picture.scene.boxes.item);
+    const constant = engine.find('op:array phase:forward').nodes.find((node) => !shown.has(node))!;
+    const { drawnWith, path } = engine.details(constant);
+    expect(drawnWith?.kind).toBe('constant');
+    expect(path.length).toBeGreaterThan(0);
+    const [box] = engine.boxes([constant]);
+    expect(picture.scene.boxes.item[box!]).toBe(drawnWith!.item);
+  });
+
+  it('speaks the language of the page', async () => {
+    const { engine } = await opened(SAMPLE);
+    const phases = ['甲', '前向', '反向', '丙', '优化器', '其他'];
+    const picture = engine.speak({ op: '{n} 个', ops: '{n} 个算子', phases })!;
+    expect(titles(picture)).toEqual(expect.arrayContaining(['前向', '反向', '优化器']));
+    expect(picture.scene.texts.some((text) => /1,052 个算子/.test(text))).toBe(true);
+    expect(engine.children(-1).map((row) => row.title)).toContain('前向');
+    check(picture);
+  });
+
+  it('has room for the header of an open group', async () => {
+    const { picture } = await opened(SAMPLE);
+    const { boxes } = picture.scene;
+    for (let box = 0; box < boxes.count; box++) {
+      if (boxes.kind[box] !== BoxKind.Open) continue;
+      const fitted = fitBox(picture.scene, box);
+      expect(fitted.title).toBe(picture.scene.texts[boxes.title[box]!]);
+      expect(fitted.detail).toBe(picture.scene.texts[boxes.detail[box]!]);
+      expect(fitted.count).not.toBe('');
+    }
+  });
+
+  it('brings back what was unfolded', async () => {
+    const { engine, picture } = await opened(SAMPLE);
+    const folded = Array.from(picture.scene.boxes.kind).indexOf(BoxKind.Folded);
+    const unfolded = engine.unfold(picture.scene.boxes.item[folded]!);
+    const [open, apart] = [engine.paths(unfolded.open), engine.paths(unfolded.unfolded)];
+    expect(apart).toHaveLength(1);
+    const again = await opened(SAMPLE);
+    expect(titles(again.engine.restore(open, apart))).toEqual(titles(unfolded));
   });
 
   it('opens and closes one group and leaves the rest', async () => {
@@ -180,8 +238,14 @@ describe('the state in the URL', () => {
       tab: 'ir',
       kind: 'code',
       compare: 'overlay',
+      unfolded: ['forward:a'],
+      all: '',
+      colour: 'MACs',
+      flags: 'cl',
+      kernel: 3,
     };
     expect(hash.read(`#${hash.write(saved)}`)).toEqual(saved);
+    expect(hash.read(`#${hash.write({ ...saved, all: '*3' })}`).all).toBe('*3');
     expect(hash.read('')).toEqual({
       capture: 0,
       stage: 0,
@@ -194,6 +258,11 @@ describe('the state in the URL', () => {
       tab: '',
       kind: '',
       compare: 'after',
+      unfolded: [],
+      all: '',
+      colour: '',
+      flags: '',
+      kernel: -1,
     });
   });
 });
