@@ -186,7 +186,7 @@ class _Assembly:
                 scope = homes.get(home, self._step_scope(self._step_of[i]))
             scopes.append(scope)
             stacks.append(stacks[model] if not log.place[i] and model is not None else self._stack(log.place[i]))
-            if self._phases[i] == "forward":
+            if log.accumulated and self._phases[i] == "forward":
                 for value in log.use_value[begin : log.use_end[i]]:
                     if value >= 0:
                         homes.setdefault((self._step_of[i], self._r.memory.storage(value)), scope)
@@ -312,7 +312,7 @@ class _Assembly:
         reasons: Counter[str] = Counter()
         begin = 0
         for i in range(self._count):
-            why = self._why_alone(i, forward, originals)
+            why = self._why_alone(i, forward, originals) if self._phases[i] != "forward" else ""
             if why:
                 reasons[why.partition(" of ")[0]] += 1
             device = self._device(begin, log.output_end[i])
@@ -364,10 +364,7 @@ class _Assembly:
 
     def _device(self, begin: int, end: int) -> str:
         """Where an operator ran, if not on the CPU."""
-        for value in self._log.output_value[begin:end]:
-            device = self._r.memory.device(value)
-            return "" if device == "cpu" else device
-        return ""
+        return self._r.memory.device(self._log.output_value[begin]) if begin < end else ""
 
     def _build(
         self,

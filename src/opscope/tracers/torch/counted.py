@@ -36,10 +36,10 @@ def count(
     if fake is None:
         fake = not has_numbers or not _fits(tensors, train)
     if not fake:
-        return Counted(_on_real(target, args, kwargs, train, caller), held)
+        return Counted(_on_real(target, args, kwargs, train, caller, tensors), held)
     if not isinstance(target, torch.nn.Module):
         if has_numbers:
-            return Counted(_on_real(target, args, kwargs, train, caller), held)
+            return Counted(_on_real(target, args, kwargs, train, caller, tensors), held)
         raise OpscopeError("only a torch.nn.Module can be counted without numbers")
     guesses: list[str] = []
     try:
@@ -48,7 +48,7 @@ def count(
         if not isinstance(error, _CannotCopy) and not _depends_on_data(error):
             raise
         if has_numbers and _fits(tensors, train):
-            return Counted(_on_real(target, args, kwargs, train, caller), held)
+            return Counted(_on_real(target, args, kwargs, train, caller, tensors), held)
         if isinstance(error, _CannotCopy):
             raise
         capture = _on_fake(target, args, kwargs, train, caller, guesses)
@@ -62,13 +62,14 @@ class _CannotCopy(OpscopeError):
 # -- on real tensors -----------------------------------------------------------------------------------
 
 
-def _on_real(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool, caller: FrameType) -> Any:
+def _on_real(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool, caller: FrameType, tensors: list[Any]
+) -> Any:
     from . import trace
 
-    modules = modules_in((target,))
     with ExitStack() as stack:
         stack.enter_context(unchanged(target))
-        stack.enter_context(_gradients_kept([*_tensors(modules), *tensors_in((args, kwargs))]))
+        stack.enter_context(_gradients_kept(tensors))
         return trace(_called(target, train), args, kwargs, how="record", caller=caller, lean=True)
 
 
@@ -239,7 +240,10 @@ def _guessing(guesses: list[str]) -> Generator[None, None, None]:
 
 
 def _tensors(modules: list[Any]) -> list[Any]:
-    return [t for module in modules for t in (*module.parameters(), *module.buffers())]
+    """Parameters and buffers, each once."""
+    parts = [part for module in modules for part in module.modules()]
+    held = [t for part in parts for t in (*part._parameters.values(), *part._buffers.values()) if t is not None]
+    return list({id(tensor): tensor for tensor in held}.values())
 
 
 def _is_real(tensor: Any) -> bool:
