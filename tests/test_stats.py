@@ -333,7 +333,8 @@ def test_what_bounds_an_operator() -> None:
 def test_devices_are_plausible() -> None:
     for entry in DEVICES.values():
         assert entry.source
-        assert entry.peak("bfloat16") >= entry.peak("float32") >= entry.peak("float64") or "float64" not in entry.flops
+        assert entry.peak("bfloat16") >= entry.peak("float32") >= entry.peak("float64")
+        assert "float64" in entry.flops, "without it, the figure for float32 would stand in"
     with pytest.raises(OpscopeError, match="no device 'abacus' \\(there are: h200"):
         device("abacus")
 
