@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from opscope.ir.pools import Type
 from opscope.ops import Argument, Cost, canonical, cost_of
 from opscope.ops.aliases import FRAMEWORKS, aliases, read
-from opscope.ops.cost import formula, registered
+from opscope.ops.cost import NOT_TOLD, formula, registered
 from opscope.ops.kinds import KINDS
 
 Shape = tuple[int, ...]
@@ -299,6 +299,37 @@ def test_attention(batch: int, heads: int, queries: int, keys: int, width: int, 
     assert found.macs == forward.macs
 
 
+@given(few, few, st.integers(1, 5), st.integers(1, 5), few, few)
+@settings(max_examples=60, deadline=None)
+def test_causal_attention(batch: int, heads: int, queries: int, keys: int, width: int, depth: int):
+    """Beside the dense count stands what a kernel computes that leaves out all that the mask hides."""
+    forward, backward = Meter(), Meter()
+    for _ in range(batch * heads):
+        for i in range(queries):
+            for _ in range(min(i + 1, keys)):  # query i sees the keys 0 to i
+                forward.matmul(numbers(1, width), numbers(width, 1))
+                forward.matmul(numbers(1, 1), numbers(1, depth))
+                for inner in (width, width, width, depth, depth):  # Q·Kᵀ, dQ, dK; dV, dP
+                    backward.matmul(numbers(1, inner), numbers(inner, 1))
+    q, k, v = t(batch, heads, queries, width), t(batch, heads, keys, width), t(batch, heads, keys, depth)
+    out, mask = t(batch, heads, queries, depth), t(queries, keys, dtype="bool")
+    op, causal = "aten._scaled_dot_product_flash_attention_for_cpu", {"is_causal": True}
+    assert cost(op, out, causal, query=q, key=k, value=v).causal == forward.macs
+    found = cost(f"{op}_backward", [q, k, v], causal, grad_out=out, query=q, key=k, value=v)
+    assert found.causal == backward.macs
+    # Without a mask nothing is hidden; of a mask that only its numbers tell, nothing is known.
+    assert cost(op, out, query=q, key=k, value=v).causal is None
+    assert cost(op, out, query=q, key=k, value=v, attn_mask=mask).causal == NOT_TOLD
+    # A recording has looked at it: so many scores, or it is another kind of mask.
+    seen = cost(op, out, {"mask_shows": 2}, query=q, key=k, value=v, attn_mask=mask)
+    assert seen.causal == batch * heads * 2 * (width + depth)
+    assert cost(op, out, {"mask_shows": 0}, query=q, key=k, value=v, attn_mask=mask).causal is None
+    # Where the diagonal of a matrix begins that is not square differs from one flash-attention kernel to the next.
+    last = [t(*(shape[0], shape[2], shape[1], shape[3])) for shape in (q.shape, k.shape, v.shape) if shape]
+    flash = cost("aten._flash_attention_forward", out, causal, query=last[0], key=last[1], value=last[2])
+    assert flash.causal == (forward.macs if queries == keys else NOT_TOLD)
+
+
 @given(few, few, few, st.integers(1, 2))
 @settings(max_examples=20, deadline=None)
 def test_multi_head_attention(batch: int, length: int, each: int, heads: int):
@@ -379,6 +410,33 @@ def test_pool(batch: int, channels: int, size: int, kernel: int, stride: int, pa
     assert cost("aten.max_pool2d_with_indices_backward", x, attrs, grad_output=out, self=x).other == prod(
         out.shape or ()
     )
+
+
+_POOL = """
+    int k3 = i3*2-1; int k2 = i2*2-1;
+    int k3_ = min(k3 + {kernel}, in0_shape3);
+    int k2_ = min(k2 + {kernel}, in0_shape2);
+    for (int p = k2; p < k2_; ++p) for (int q = k3; q < k3_; ++q)
+"""
+
+
+@given(few, few, st.integers(2, 6), st.integers(1, 3))
+@settings(max_examples=20, deadline=None)
+def test_pools_that_are_code(batch: int, channels: int, results: int, kernel: int):
+    """As Jittor writes them."""
+    looked = len(list(np.ndindex(batch, channels, results, results, kernel, kernel)))
+    x, out = t(batch, channels, 2 * results, 2 * results), t(batch, channels, results, results)
+
+    def found(code: str, made: Type, *inputs: Type) -> Cost:
+        return cost_of("jittor", "code", [Argument(str(i), x) for i, x in enumerate(inputs)], [made], {"code": code})
+
+    text = _POOL.format(kernel=kernel)
+    assert found(text + "@out(i0,i1,i2,i3) = max(@in0(i0,i1,p,q));", out, x) == Cost(other=looked)
+    one = "if (@pout(i0,i1,i2,i3) == @in0(i0,i1,p,q)) @out(i0,i1,p,q) += @dout(i0,i1,i2,i3);"
+    assert found(text + one, x, x, out, out).other == prod(out.shape or ())
+    assert found(text + "@out(i0,i1,p,q) += @dout(i0,i1,i2,i3) / n;", x, x, out, out).other == looked
+    assert found("@out(i) = sqrt(@in0(i));", out, x).how == "unknown"
+    assert found(text.replace("p < k2_", "p < 3"), out, x).how == "unknown"
 
 
 @given(few, st.integers(1, 9), st.integers(1, 9), st.integers(1, 5), st.integers(1, 5))

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -206,7 +207,7 @@ def test_columns_add_up_in_every_graph(data: st.DataObject) -> None:
         if by == "kernel" and not len(graph.groups.get("kernel") or ()):
             continue
         found = report(stats, by, depth=1 if by == "module" else None)
-        for column in ("macs", "other", "read", "written", "params", "activation_bytes", "ops"):
+        for column in ("macs", "causal", "other", "read", "written", "params", "activation_bytes", "ops"):
             if column in AVAILABLE[by] and not (by == "module" and column == "ops"):
                 assert sum(row.get(column) or 0 for row in found.rows) == (found.total.get(column) or 0), (by, column)
         for write in (tables.plain, tables.markdown, tables.comma_separated):
@@ -332,7 +333,8 @@ def test_what_bounds_an_operator() -> None:
 def test_devices_are_plausible() -> None:
     for entry in DEVICES.values():
         assert entry.source
-        assert entry.peak("bfloat16") >= entry.peak("float32") >= entry.peak("float64") or "float64" not in entry.flops
+        assert entry.peak("bfloat16") >= entry.peak("float32") >= entry.peak("float64")
+        assert "float64" in entry.flops, "without it, the figure for float32 would stand in"
     with pytest.raises(OpscopeError, match="no device 'abacus' \\(there are: h200"):
         device("abacus")
 
@@ -378,6 +380,38 @@ def test_the_jittor_resnet_is_the_same_network() -> None:
     stats = opscope.stats(TRAIN)
     assert stats.phases["forward"]["macs"] == 2 * 1_814_073_344
     assert stats.total.samples == 2
+    assert not stats.total.at_least
+    assert stats.unknown_ops == {}
+
+
+def test_the_causal_column() -> None:
+    """Where nothing is known of a mask, the dense count is the most that it can be."""
+    s = Small()
+    q = s.b.input(s.b.pools.type("float32", (2, 4, 8, 16)), name="q")
+    mask = s.b.input(s.b.pools.type("bool", (8, 8)), name="mask")
+
+    def attend(scope: str, attrs: dict[str, Any], *more: int) -> None:
+        names = ["query", "key", "value", "attn_mask"]
+        node = s.b.node(
+            "aten.scaled_dot_product_attention", [q, q, q, *more], args=names[: 3 + len(more)],
+            scope=s.b.pools.scope(0, scope, "Attention"), attrs=attrs,
+        )  # fmt: skip
+        s.b.output(node, s.b.pools.type("float32", (2, 4, 8, 16)))
+
+    attend("all", {})
+    attend("causal", {"is_causal": True})
+    stats = GraphStats(s.b.freeze(), "torch")
+    dense, causal = 2 * 4 * 8 * 8 * 32, 2 * 4 * 36 * 32
+    assert (stats.total.macs, stats.total.causal_macs, stats.total.causal_at_most) == (2 * dense, dense + causal, False)
+    assert "causal" in report(stats).columns
+    assert "Causal: 25.6 kMACs" in "\n".join(tables.summary(stats))
+    attend("masked", {}, mask)
+    stats = GraphStats(s.b.freeze(), "torch")
+    assert (stats.total.causal_macs, stats.total.causal_at_most) == (2 * dense + causal, True)
+    text = tables.plain(report(stats))
+    assert "≤ 16.38 k" in text  # the module
+    assert f"≤ {tables.short(2 * dense + causal)}" in text  # the total
+    assert "of 1 attention operator the mask is not known" in "\n".join(tables.summary(stats))
 
 
 def test_csv_is_exact_and_safe() -> None:

@@ -21,6 +21,7 @@ from .sizes import NOT_KNOWN, Ints, Mask, Storages, inside_kernels, storages, va
 
 HOW_ID = {how: i for i, how in enumerate(HOW)}
 _MOST = 1 << 62  # what a sum may come to
+_SAME = -2  # of the causal MACs: as many as the dense ones
 _MOST_TRIPS = 1 << 31  # more is how a `while` says that it has no end
 _LOOPS = ("loop", "while", "scan", "map")
 _BRANCHES = ("if", "cond", "switch", "case")
@@ -33,6 +34,9 @@ class CostTable:
     Where it is `unknown`, `macs` and `other` are 0 and mean nothing. `lower` marks what the node costs at least: an
     unknown operator somewhere in its bodies, or a loop of unknown length counted once. `bytes_known` is False where a
     size that counts is not known; `view` marks nodes that only show memory under another shape.
+
+    `causal` are the MACs if attention computes only what causal masks show; where `causal_known` is False, the node has
+    a mask of which nothing is known, and `causal` is the dense count, the most that it can be.
     """
 
     macs: Ints
@@ -46,6 +50,8 @@ class CostTable:
     storages: Storages
     inside: Mask  # values that are never in memory
     unknown_ops: Counter[str]  # in bodies too
+    causal: Ints
+    causal_known: Mask
 
     def __len__(self) -> int:
         return len(self.macs)
@@ -62,7 +68,10 @@ class CostTable:
     def total(self) -> Cost:
         """All nodes together. `how` is the least certain one."""
         how = HOW[int(self.how.max(initial=0))] if len(self) else rules.EXACT
-        return Cost(int(self.macs.sum()), int(self.other.sum()), int(self.read.sum()), int(self.written.sum()), how)
+        causal = int(self.causal.sum()) if bool(self.causal_known.all()) else rules.NOT_TOLD
+        return Cost(
+            int(self.macs.sum()), int(self.other.sum()), int(self.read.sum()), int(self.written.sum()), how, causal
+        )
 
 
 def node_costs(graph: Graph, framework: str = "") -> CostTable:
@@ -85,6 +94,9 @@ class _Costs:
         kinds = signatures(graph)
         costs = [self._cost(graph, int(node)) for node in kinds.first]
         macs, other, read, written, how = (_column(costs, field)[kinds.of_node] for field in range(5))
+        # As the MACs, which may change below, but for attention with a mask.
+        causal = np.array([_SAME if cost.causal is None else cost.causal for cost in costs], dtype=np.int64)
+        causal = causal[kinds.of_node] if costs else np.zeros(0, dtype=np.int64)
         lower = np.zeros(graph.n_nodes, dtype=bool)
         unknown_ops: Counter[str] = Counter()
         for node, cost in self._chains(graph).items():
@@ -97,11 +109,14 @@ class _Costs:
                 macs[node], other[node], how[node] = cost.macs, cost.other, HOW_ID[cost.how]
                 read[node] = NOT_KNOWN if cost.read is None else cost.read
                 written[node] = NOT_KNOWN if cost.written is None else cost.written
+                causal[node] = _SAME if cost.causal is None else cost.causal
                 unknown_ops += inner
         too_large = _too_large(macs) | _too_large(other)
         how[too_large] = HOW_ID[UNKNOWN]
         unknown = how == HOW_ID[UNKNOWN]
         macs[unknown] = other[unknown] = 0
+        causal_known = causal != rules.NOT_TOLD
+        causal = np.where(unknown | (causal < 0), macs, causal)
         missing: list[int] = graph.node_op[unknown].tolist()
         for op, count in Counter(missing).items():
             unknown_ops[graph.pools.strings[op]] += count
@@ -129,6 +144,8 @@ class _Costs:
             storages=memory,
             inside=inside,
             unknown_ops=unknown_ops,
+            causal=causal,
+            causal_known=causal_known,
         )
 
     def _cost(self, graph: Graph, node: int) -> Cost:
@@ -187,7 +204,9 @@ class _Costs:
 
 def _sum(totals: list[Cost], times: int) -> Cost:
     macs, other, read, written = (times * sum(int(total[field] or 0) for total in totals) for field in range(4))
-    return Cost(macs, other, read, written)
+    told = [total.macs if total.causal is None else total.causal for total in totals]
+    causal = rules.NOT_TOLD if rules.NOT_TOLD in told else times * sum(told)
+    return Cost(macs, other, read, written, causal=causal)
 
 
 def _trips(attrs: dict[str, Any]) -> int | None:
@@ -204,7 +223,10 @@ def _checked(cost: Cost) -> Cost:
     if cost.how not in HOW_ID or any(figure is not None and not 0 <= figure < _MOST for figure in numbers):
         return Cost(how=UNKNOWN)
     macs, other, read, written = numbers
-    return Cost(macs or 0, other or 0, read, written, cost.how)
+    causal = cost.causal
+    if causal is not None and causal != rules.NOT_TOLD and not 0 <= causal <= (macs or 0):
+        return Cost(how=UNKNOWN)
+    return Cost(macs or 0, other or 0, read, written, cost.how, causal)
 
 
 def _column(costs: list[Cost], field: int) -> Ints:

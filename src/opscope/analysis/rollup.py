@@ -20,7 +20,8 @@ FIGURES = ("macs", "other", "read", "written")
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Figures by row: nodes, MACs, other FLOPs, bytes read and written, and of how many nodes the cost is not known."""
+    """Figures by row: nodes, MACs, other FLOPs, bytes read and written, and of how many nodes the cost is not known;
+    MACs with causal attention, and of how many nodes the mask is not known."""
 
     nodes: Ints
     macs: Ints
@@ -29,12 +30,14 @@ class Sums:
     written: Ints
     unknown: Ints
     bytes_unknown: Ints
+    causal: Ints
+    causal_unknown: Ints
 
     def row(self, index: int) -> dict[str, int]:
         return {name: int(getattr(self, name)[index]) for name in COLUMNS}
 
 
-COLUMNS = ("nodes", *FIGURES, "unknown", "bytes_unknown")
+COLUMNS = ("nodes", *FIGURES, "unknown", "bytes_unknown", "causal", "causal_unknown")
 
 
 def sums(table: CostTable, row: npt.NDArray[Any], count: int, nodes: npt.NDArray[Any] | None = None) -> Sums:
@@ -51,6 +54,8 @@ def sums(table: CostTable, row: npt.NDArray[Any], count: int, nodes: npt.NDArray
         written=sum_by(row, taken(table.written), count),
         unknown=np.bincount(row[taken(table.lower)], minlength=count),
         bytes_unknown=np.bincount(row[~taken(table.bytes_known)], minlength=count),
+        causal=sum_by(row, taken(table.causal), count),
+        causal_unknown=np.bincount(row[~taken(table.causal_known)], minlength=count),
     )
 
 
@@ -202,6 +207,8 @@ def by_kernel(graph: Graph, table: CostTable) -> Sums | None:
         _sized(made, size, graph.n_values, count),
         found.unknown,
         unknown,
+        found.causal,
+        found.causal_unknown,
     )
 
 

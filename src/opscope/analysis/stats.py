@@ -21,7 +21,8 @@ from .rollup import ByScope, by_phase, by_scope
 
 @dataclass(frozen=True)
 class Total:
-    """The whole graph. `at_least`: some operator's cost is not known, so it is more than this."""
+    """The whole graph. `at_least`: some operator's cost is not known, so it is more than this. `causal_at_most`: some
+    attention has a mask that is not known, so `causal_macs` may be less than this."""
 
     macs: int
     other_flops: int
@@ -38,6 +39,8 @@ class Total:
     samples: int | None
     tokens: int | None
     estimated: int  # operators whose cost is an estimate
+    causal_macs: int  # if attention computes only what causal masks show
+    causal_at_most: bool
 
     @property
     def flops(self) -> int:
@@ -112,6 +115,8 @@ class GraphStats:
             samples=samples,
             tokens=tokens,
             estimated=int(np.count_nonzero(costs.how == HOW.index(ESTIMATED))),
+            causal_macs=int(costs.causal.sum()),
+            causal_at_most=not bool(costs.causal_known.all()),
         )
 
     def totals(self) -> dict[str, Any]:
@@ -122,6 +127,8 @@ class GraphStats:
             "flops": total.flops,
             "other_flops": total.other_flops,
             "at_least": total.at_least,
+            "causal_macs": total.causal_macs,
+            "causal_at_most": total.causal_at_most,
             "params": total.params,
             "param_bytes": total.param_bytes,
             "params_trainable": parameters.trainable,

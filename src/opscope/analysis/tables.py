@@ -44,6 +44,7 @@ COLUMNS = {
     "params": Column("params", "short"),
     "param_bytes": Column("param bytes", "bytes"),
     "macs": Column("MACs", "short"),
+    "causal": Column("causal MACs", "short"),
     "flops": Column("FLOPs", "short"),
     "forward": Column("forward MACs", "short"),
     "backward": Column("backward MACs", "short"),
@@ -68,7 +69,7 @@ COLUMNS = {
     "bound": Column("bound by", "text"),
 }
 
-_COMMON = ("macs", "flops", "other", "read", "written", "bytes", "intensity", "share", "bar")
+_COMMON = ("macs", "causal", "flops", "other", "read", "written", "bytes", "intensity", "share", "bar")
 _TIMED = ("seconds",)
 AVAILABLE = {
     "module": (
@@ -160,6 +161,9 @@ def _default(stats: GraphStats, by: str, device: Device | None) -> list[str]:
     columns = list(DEFAULT[by])
     if by == "module" and not stats.total.params:
         columns.remove("params")
+    total = stats.total
+    if "macs" in columns and (total.causal_macs != total.macs or total.causal_at_most):
+        columns.insert(columns.index("macs") + 1, "causal")  # only where it says something
     if device is not None:
         columns[-2:-2] = ["seconds", "bound"] if "bound" in AVAILABLE[by] else ["seconds"]
     return columns
@@ -208,6 +212,8 @@ def _figures(sums: dict[str, int]) -> Row:
         "intensity": (flops + sums["other"]) / traffic if traffic else None,
         "unknown": sums["unknown"],
         "bytes_unknown": sums["bytes_unknown"],
+        "causal": sums["causal"],
+        "causal_unknown": sums["causal_unknown"],
     }
 
 
@@ -225,6 +231,8 @@ def _total(stats: GraphStats, times: Roofline | None) -> Row:
         "intensity": total.intensity,
         "unknown": int(np.count_nonzero(costs.lower)),
         "bytes_unknown": int(np.count_nonzero(~costs.bytes_known)),
+        "causal": total.causal_macs,
+        "causal_unknown": int(np.count_nonzero(~costs.causal_known)),
         "params": total.params,
         "param_bytes": total.param_bytes,
         "activations": total.activations,
@@ -291,8 +299,9 @@ def _by_node(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]
     rows: list[Row] = []
     for node in graph.nodes:
         i = node.index
-        sums = {name: int(getattr(costs, name)[i]) for name in ("macs", "other", "read", "written")}
+        sums = {name: int(getattr(costs, name)[i]) for name in ("macs", "other", "read", "written", "causal")}
         sums |= {"nodes": 1, "unknown": int(costs.lower[i]), "bytes_unknown": int(not costs.bytes_known[i])}
+        sums["causal_unknown"] = int(not costs.causal_known[i])
         row: Row = {
             "name": node.op,
             "node": i,
@@ -338,7 +347,7 @@ def _by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Ro
     return rows, total
 
 
-_SUMS = ("nodes", "macs", "other", "read", "written", "unknown", "bytes_unknown")
+_SUMS = ("nodes", "macs", "other", "read", "written", "unknown", "bytes_unknown", "causal", "causal_unknown")
 
 
 # -- the tree ------------------------------------------------------------------------------------------

@@ -70,10 +70,13 @@ def cell(report: Report, row: Row, column: str) -> str:
     if kind == "seconds":
         return seconds(figure)
     at_least = (column in _COUNTED and row.get("unknown")) or (column in _MOVED and row.get("bytes_unknown"))
-    return ("≥ " if at_least else "") + short(figure, "B" if kind == "bytes" else "")
+    at_most = column == "causal" and row.get("causal_unknown")
+    if at_least and at_most:
+        return "?"
+    return ("≥ " if at_least else "≤ " if at_most else "") + short(figure, "B" if kind == "bytes" else "")
 
 
-_COUNTED = ("macs", "flops", "other", "forward", "backward")
+_COUNTED = ("macs", "causal", "flops", "other", "forward", "backward")
 _MOVED = ("read", "written", "bytes")
 
 
@@ -206,8 +209,8 @@ def _clipped(text: str, most: int) -> str:
 
 CONVENTION = (
     "A MAC is one multiply-accumulate of a matrix product, convolution, attention or RNN; FLOPs = 2 × MACs. Other "
-    "FLOPs (bias, norms, softmax, element-wise, pooling) are never added to them. Attention is dense. Bytes: each "
-    "input read once, each output written once; views move none."
+    "FLOPs (bias, norms, softmax, element-wise, pooling) are never added to them. Attention is dense, also under a "
+    "mask. Bytes: each input read once, each output written once; views move none."
 )
 
 
@@ -221,6 +224,7 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         f"Compute: {at_least}{short(total.macs, 'MACs')} = {at_least}{short(total.flops, 'FLOPs')}, and {at_least}"
         f"{short(total.other_flops, 'FLOPs')} of other operations{_by_phase(stats)}"
     )
+    yield from _causal_lines(stats)
     each = [
         f"{short(total.macs / count, 'MACs')} {word}"
         for count, word in ((total.samples, "per sample"), (total.tokens, "per token"))
@@ -252,6 +256,15 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         )
     for guess in stats.guesses:
         yield f"Guessed: {guess}"
+
+
+def _causal_lines(stats: GraphStats) -> Iterator[str]:
+    total, unknown = stats.total, int((~stats.costs.causal_known).sum())
+    if total.causal_macs == total.macs and not unknown:
+        return
+    mark = "about " if total.at_least and unknown else "≥ " if total.at_least else "≤ " if unknown else ""
+    why = f"; of {unknown:,} attention operator{'s' if unknown > 1 else ''} the mask is not known" if unknown else ""
+    yield f"Causal: {mark}{short(total.causal_macs, 'MACs')} if attention computes only what causal masks show{why}"
 
 
 def _by_phase(stats: GraphStats) -> str:

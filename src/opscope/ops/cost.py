@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from opscope.ir.pools import Type
 
 EXACT, ZERO, ESTIMATED, UNKNOWN = HOW = ("exact", "zero", "estimated", "unknown")
+NOT_TOLD = -1  # of `Cost.causal`: there is a mask, and nothing says which one
 
 
 class Argument(NamedTuple):
@@ -24,6 +25,9 @@ class Cost(NamedTuple):
     point operations. `read` and `written` are bytes, None where the general rule holds: every input once, every
     output once. `how` says whether that is exact, zero by rule (it moves data or makes a view), estimated, or
     unknown; the figures of an unknown operator mean nothing.
+
+    `causal` are the MACs of attention that computes only what a causal mask shows: None where that is all of them
+    (there is no mask, or another one), NOT_TOLD where the capture does not say what the mask is.
     """
 
     macs: int = 0
@@ -31,6 +35,7 @@ class Cost(NamedTuple):
     read: int | None = None
     written: int | None = None
     how: str = EXACT
+    causal: int | None = None
 
 
 Formula = Callable[[Sequence[Argument], Sequence[Type], Mapping[str, Any]], "Cost | None"]

@@ -91,7 +91,8 @@ def _complex(cost: Cost, call: Call) -> Cost:
     """A product of complex numbers is four of real ones; how much the rest takes differs by operator."""
     if cost.how in (ZERO, ESTIMATED) or not any(t.dtype.startswith("complex") for t in call.outputs):
         return cost
-    return cost._replace(macs=4 * cost.macs, other=2 * cost.other, how=ESTIMATED)
+    causal = cost.causal if cost.causal is None or cost.causal < 0 else 4 * cost.causal
+    return cost._replace(macs=4 * cost.macs, other=2 * cost.other, how=ESTIMATED, causal=causal)
 
 
 def _without_unread(cost: Cost, found: Entry, inputs: Sequence[Argument]) -> Cost:

@@ -63,13 +63,14 @@ attention q:query k:key v:value mask:attn_mask|attn_bias dropout_p is_causal < s
 attention q:query k:key v:value mask:attn_bias < _scaled_dot_product_efficient_attention
     _scaled_dot_product_cudnn_attention _scaled_dot_product_fused_attention_overrideable
 attention q:query k:key v:value dropout_p is_causal < _scaled_dot_product_flash_attention
-    _scaled_dot_product_flash_attention_for_cpu
+attention q:query k:key v:value dropout_p is_causal mask:attn_mask < _scaled_dot_product_flash_attention_for_cpu
 attention q:query k:key v:value mask:attn_mask < _scaled_dot_product_attention_math_for_mps
 attention_backward grad:grad_out|grad_out_ q:query k:key v:value < _scaled_dot_product_flash_attention_backward
+attention_backward grad:grad_out|grad_out_ q:query k:key v:value mask:attn_mask|attn_bias@-1 <
     _scaled_dot_product_flash_attention_for_cpu_backward _scaled_dot_product_efficient_attention_backward
     _scaled_dot_product_cudnn_attention_backward _scaled_dot_product_fused_attention_overrideable_backward
-attention_heads_last q:query k:key v:value < _flash_attention_forward _efficient_attention_forward
-attention_heads_last_backward grad:grad_out|grad_out_ q:query k:key v:value < _flash_attention_backward
+attention_heads_last q:query k:key v:value mask:bias < _flash_attention_forward _efficient_attention_forward
+attention_heads_last_backward grad:grad_out|grad_out_ q:query k:key v:value mask:bias < _flash_attention_backward
     _efficient_attention_backward
 attention_heads_last q k v < flash_attn._flash_attn_forward flash_attn.fwd
 flex_attention q:query|0 k:key|1 v:value|2 < higher_order.flex_attention flex_attention

@@ -2,6 +2,8 @@
 
 Forward: Q·Kᵀ and P·V. Backward: dV, dP, dQ, dK, and Q·Kᵀ again, because the fused kernels do not keep it.
 Element-wise, for each score: scale 1, softmax 5, mask 1; in the backward 3 to make P again, 3 for its gradient.
+
+Beside the dense count stands the causal one: what is left if nothing is computed that a causal mask hides.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from math import prod
 from typing import NamedTuple
 
 from opscope.ops.call import Call, NotKnown, Shape
-from opscope.ops.cost import ESTIMATED, Cost
+from opscope.ops.cost import ESTIMATED, NOT_TOLD, Cost
 from opscope.ops.kinds import kind
 
 
@@ -18,6 +20,8 @@ class _Sizes(NamedTuple):
     scores: int
     key: int  # the width of queries and keys
     value: int
+    queries: int  # of one head
+    keys: int
 
 
 def _sizes(call: Call, heads_last: bool = False) -> _Sizes:
@@ -27,7 +31,7 @@ def _sizes(call: Call, heads_last: bool = False) -> _Sizes:
         q, k, v = _swap(q), _swap(k), _swap(v)
     if min(len(q), len(k), len(v)) < 2:
         raise NotKnown("lengths")
-    return _Sizes(prod(q[:-1]) * k[-2], q[-1], v[-1])
+    return _Sizes(prod(q[:-1]) * k[-2], q[-1], v[-1], q[-2], k[-2])
 
 
 def _swap(shape: Shape) -> Shape:
@@ -36,23 +40,47 @@ def _swap(shape: Shape) -> Shape:
     return (*shape[:-3], shape[-2], shape[-3], shape[-1])
 
 
-def _forward(sizes: _Sizes, masked: bool) -> Cost:
-    return Cost(macs=sizes.scores * (sizes.key + sizes.value), other=sizes.scores * (7 if masked else 6))
+def _forward(sizes: _Sizes, masked: bool, shown: int | None) -> Cost:
+    width = sizes.key + sizes.value
+    return Cost(sizes.scores * width, sizes.scores * (7 if masked else 6), causal=_causal(sizes, shown, width))
 
 
-def _backward(sizes: _Sizes, rows: int) -> Cost:
+def _backward(sizes: _Sizes, rows: int, shown: int | None) -> Cost:
     # dV and dP are as wide as the values; dQ, dK and the scores as wide as the keys.
-    return Cost(macs=sizes.scores * (3 * sizes.key + 2 * sizes.value), other=6 * sizes.scores + 2 * rows)
+    width = 3 * sizes.key + 2 * sizes.value
+    return Cost(sizes.scores * width, 6 * sizes.scores + 2 * rows, causal=_causal(sizes, shown, width))
+
+
+def _causal(sizes: _Sizes, shown: int | None, width: int) -> int | None:
+    if shown is None or shown == NOT_TOLD:
+        return shown
+    return sizes.scores // (sizes.queries * sizes.keys) * shown * width if sizes.scores else 0
+
+
+def _shown(call: Call, sizes: _Sizes) -> int | None:
+    """How many scores of one head a causal mask shows; None where no causal mask hides any."""
+    if call.attr("window_size_left") is not None or call.attr("window_size_right") is not None:
+        return NOT_TOLD  # it sees less than a causal mask shows
+    if call.attr("is_causal") is True or call.attr("causal") is True or call.attr("custom_mask_type") in (1, 2):
+        # The first query sees the first key, the second one two, …
+        whole = min(sizes.queries, sizes.keys)
+        return whole * (whole + 1) // 2 + (sizes.queries - whole) * sizes.keys
+    if call.given("mask") is None:
+        return None
+    told = call.attr("mask_shows")  # a recording with numbers looked at the mask; 0: it is not causal
+    return NOT_TOLD if not isinstance(told, int) or isinstance(told, bool) else told or None
 
 
 @kind("attention")
 def attention(call: Call) -> Cost:
-    return _forward(_sizes(call), call.given("mask") is not None or bool(call.attr("is_causal")))
+    sizes = _sizes(call)
+    return _forward(sizes, call.given("mask") is not None or bool(call.attr("is_causal")), _shown(call, sizes))
 
 
 @kind("attention_backward")
 def attention_backward(call: Call) -> Cost:
-    return _backward(_sizes(call), call.size("grad"))
+    sizes = _sizes(call)
+    return _backward(sizes, call.size("grad"), _shown(call, sizes))
 
 
 @kind("attention_heads_last")
@@ -60,25 +88,33 @@ def attention_heads_last(call: Call) -> Cost:
     """The layout of the flash-attention kernels. Of packed sequences only the sum of the lengths is known."""
     if len(call.shape("q")) < 4:
         raise NotKnown("the lengths of packed sequences")
-    return _forward(_sizes(call, heads_last=True), bool(call.attr("is_causal")))
+    sizes = _sizes(call, heads_last=True)
+    return _forward(sizes, bool(call.attr("is_causal")), _shown_last(call, sizes))
 
 
 @kind("attention_heads_last_backward")
 def attention_heads_last_backward(call: Call) -> Cost:
     if len(call.shape("q")) < 4:
         raise NotKnown("the lengths of packed sequences")
-    return _backward(_sizes(call, heads_last=True), call.size("grad"))
+    sizes = _sizes(call, heads_last=True)
+    return _backward(sizes, call.size("grad"), _shown_last(call, sizes))
+
+
+def _shown_last(call: Call, sizes: _Sizes) -> int | None:
+    """Releases of the flash-attention kernels differ in where the diagonal of a matrix that is not square begins."""
+    shown = _shown(call, sizes)
+    return shown if shown is None or sizes.queries == sizes.keys else NOT_TOLD
 
 
 @kind("flex_attention")
 def flex_attention(call: Call) -> Cost:
     """Blocks that its mask leaves out are not computed, and how many is not known: the dense count is the most."""
-    return _forward(_sizes(call), True)._replace(how=ESTIMATED)
+    return _forward(_sizes(call), True, NOT_TOLD)._replace(how=ESTIMATED)
 
 
 @kind("flex_attention_backward")
 def flex_attention_backward(call: Call) -> Cost:
-    return _backward(_sizes(call), call.size("q"))._replace(how=ESTIMATED)
+    return _backward(_sizes(call), call.size("q"), NOT_TOLD)._replace(how=ESTIMATED)
 
 
 class _Layer(NamedTuple):
@@ -123,6 +159,8 @@ def _whole(call: Call, time_first: bool) -> Cost:
     if call.given("in_weight") is None:
         raise NotKnown("keys or values of another width")
     cost = _projected(_layer(call, heads if isinstance(heads, int) else 1, time_first))
+    if call.given("mask") is not None:
+        cost = cost._replace(causal=NOT_TOLD)
     # A module that fx left whole says neither the heads nor which dimension is the batch.
     return cost if isinstance(heads, int) else cost._replace(how=ESTIMATED)
 
@@ -138,4 +176,5 @@ def encoder_layer(call: Call) -> Cost:
     activation = 5 if call.attr("use_gelu", False) else 1
     macs = cost.macs + rows * (call.size("ffn1") + call.size("ffn2"))
     other = cost.other + rows * (hidden * (1 + activation) + width + 2 * 8 * width + 2 * width)
-    return Cost(macs=macs, other=other, how=cost.how if isinstance(heads, int) else ESTIMATED)
+    causal = NOT_TOLD if call.given("mask") is not None else None
+    return Cost(macs=macs, other=other, how=cost.how if isinstance(heads, int) else ESTIMATED, causal=causal)

@@ -34,7 +34,9 @@ class Active(NamedTuple):
 
 
 class Calls:
-    def __init__(self, torch: Any, modules: Modules, places: Places, base: FrameType | None, *, lean: bool = False) -> None:
+    def __init__(
+        self, torch: Any, modules: Modules, places: Places, base: FrameType | None, *, lean: bool = False
+    ) -> None:
         self._modules = modules
         self._places = places
         self._lean = lean

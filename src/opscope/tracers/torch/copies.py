@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
-from typing import Any
+from typing import Any, cast
 
 from .private import the_torch
 
@@ -19,13 +19,14 @@ def copied(module: Any, memo: dict[int, Any]) -> Any:
     """Like `copy.deepcopy(module, memo)`."""
     if id(module) in memo:
         return memo[id(module)]
-    cls = type(module)
+    cls = cast("type[Any]", type(module))
     if not _is_plain(cls):
         return copy.deepcopy(module, memo)
-    new = memo[id(module)] = cls.__new__(cls)
+    new: Any = object.__new__(cls)
+    memo[id(module)] = new
     state: dict[str, Any] = {}
     for name, value in _state(module).items():
-        kind = type(value)
+        kind = cast("type[Any]", type(value))
         if kind in _ATOMS:
             state[name] = value
         elif kind in (dict, OrderedDict) and not value and id(value) not in memo:

@@ -45,11 +45,11 @@ def count(
     try:
         return Counted(_on_fake(target, args, kwargs, train, caller, None), held)
     except Exception as error:
-        if not isinstance(error, _CannotCopy) and not _depends_on_data(error):
-            raise
+        # Whatever fake tensors stumble over, real ones may not: shapes that depend on data, kernels that torch has no
+        # shapes for. If the model itself is at fault, it says so there.
         if has_numbers and _fits(tensors, train):
             return Counted(_on_real(target, args, kwargs, train, caller, tensors), held)
-        if isinstance(error, _CannotCopy):
+        if not _depends_on_data(error):
             raise
         capture = _on_fake(target, args, kwargs, train, caller, guesses)
     return Counted(capture, held, tuple(dict.fromkeys(guesses)))

@@ -23,6 +23,7 @@ from opscope.tracers.frames import locals_of
 
 from . import private
 from .calls import Calls
+from .masks import shown_by
 from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
 from .remembered import Remembered
@@ -184,6 +185,8 @@ class Recorder:
                     self._rare_inputs(schema, args, kwargs, uses, constants)
                 if len(outside) != self._seen_outside:
                     self._name_outside(caller(frame_at(0).f_back))
+                if schema.has_mask:
+                    self._look_at_mask(schema.mask(args, kwargs), constants)
                 if schema.may_write:
                     written = self._about_to_write(schema, args, kwargs, uses)
             except Exception as error:
@@ -300,6 +303,11 @@ class Recorder:
             for part in self._memory.pending(tensor):
                 uses.append(part << ARGUMENT_BITS | self._argument("written before"))
         return written
+
+    def _look_at_mask(self, mask: Any, constants: list[Any]) -> None:
+        """Whether a mask is causal is in its numbers alone, which only the recorder sees."""
+        if isinstance(mask, self._tensor) and (shown := shown_by(self._torch, mask)) is not None:
+            constants += ["mask_shows", shown]
 
     def _new_schema(self, func: Any) -> int:
         number = self._schemas[func] = len(self.log.schemas)

@@ -81,8 +81,9 @@ def watch_optimizers(before: Callable[..., None], after: Callable[..., None]) ->
 def fake_maker(torch: Any, mode: Any) -> Callable[[Any, Any], Any]:
     """Makes fake tensors of one mode, each from a meta tensor and a device.
 
-    FakeTensor's own constructor spends most of its time on arguments that are never given. Here the tensor is made as it
-    makes it, and gets the attributes of one that it made, if that gives the same in this release; else it is called.
+    FakeTensor's own constructor spends most of its time on arguments that are never given. Here the tensor is made as
+    it makes it, and gets the attributes of one that it made, if that gives the same in this release; else it is
+    called.
     """
     cls: Any = find("torch._subclasses.fake_tensor", "FakeTensor")
 

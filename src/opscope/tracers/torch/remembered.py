@@ -4,8 +4,8 @@ Working out the result of an operator on fake tensors takes torch longer than ma
 calls the same operators on the same shapes again and again, so the first answer is kept: as shapes, strides, and which
 argument a result is a view of. Only what those decide is kept; all else goes to torch every time.
 
-Views are made without asking torch's fake tensors at all: they are the same on every device, and its kernels for tensors
-without memory (`meta`) give them in a hundredth of the time.
+Views are made without asking torch's fake tensors at all: they are the same on every device, and its kernels for
+tensors without memory (`meta`) give them in a hundredth of the time.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Remembered:
         except (TypeError, RuntimeError, NotImplementedError):  # what has no hash, no strides, or is not fake
             return func(*args, **kwargs)
         if answer is self:
-            if getattr(func, "is_view", False) and len(tensors) == 1:
+            if getattr(func, "is_view", False) and len(tensors) == 1 and self._is_plain(tensors[0]):
                 out, kind = self._view(func, args, kwargs), self._torch.Tensor
             else:
                 out, kind = func(*args, **kwargs), self._fake
@@ -108,9 +108,11 @@ class Remembered:
         with self._below():
             return func(*map(plain, args), **{name: plain(value) for name, value in kwargs.items()})
 
+    def _is_plain(self, tensor: Any) -> bool:
+        return tensor.layout is self._torch.strided and not tensor.is_conj() and not tensor.is_neg()
+
     def _kept(self, out: Any, kind: type[Any], tensors: list[Any]) -> Any:
-        torch = self._torch
-        if any(t.is_conj() or t.is_neg() or t.layout is not torch.strided for t in tensors):
+        if not all(map(self._is_plain, tensors)):
             return None
         owners = {t.untyped_storage()._cdata: place for place, t in reversed(list(enumerate(tensors)))}
         if type(out) is kind:
@@ -129,11 +131,8 @@ class Remembered:
 
     def _result(self, out: Any, owners: dict[int, int], tensors: list[Any]) -> _Result | None:
         """None where a tensor made from this would be another one."""
-        torch = self._torch
         is_fake = type(out) is self._fake
-        if out.layout is not torch.strided or any(out is t for t in tensors) or (is_fake and out.constant is not None):
-            return None
-        if out.is_conj() or out.is_neg():
+        if not self._is_plain(out) or any(out is t for t in tensors) or (is_fake and out.constant is not None):
             return None
         storage = out.untyped_storage()
         of = owners.get(storage._cdata, -1)

@@ -39,13 +39,17 @@ _QUESTIONS = frozenset(
     }
 )
 
+MASKS = ("attn_mask", "attn_bias")  # what operators for attention call their masks
+
 Slot = tuple[str, int, int]  # the name of an argument, its kind, and the number of its name
 
 
 class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
-    __slots__ = ("by_name", "computes", "is_higher_order", "may_write", "name", "slots", "undeclared", "writes")
+    __slots__ = (
+        "by_name", "computes", "has_mask", "is_higher_order", "may_write", "name", "slots", "undeclared", "writes",
+    )  # fmt: skip
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
         self.name = op_name(func)
@@ -59,6 +63,7 @@ class Schema:
         )
         self.undeclared: tuple[str, ...] = _UNDECLARED.get(self.name, ())
         self.may_write = bool(self.writes or self.undeclared)
+        self.has_mask = "attention" in self.name and any(name in self.by_name for name in MASKS)
         self.computes = not (self.name.startswith("profiler.") or self.name in _QUESTIONS)
 
     def written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -73,6 +78,10 @@ class Schema:
         if self.undeclared and self._argument("training", args, kwargs):
             found.extend(self._argument(name, args, kwargs) for name in self.undeclared)
         return [tensor for tensor in found if tensor is not None]
+
+    def mask(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The mask that attention is given, or None."""
+        return next((self._argument(name, args, kwargs) for name in MASKS if name in self.by_name), None)
 
     def _argument(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         position = next(place for place, slot in enumerate(self.slots) if slot[0] == name)
