@@ -10,7 +10,7 @@ const outdir = process.argv[2] ?? join(here, '..', 'src', 'opscope', '_viewer');
 const common = {
   absWorkingDir: here,
   bundle: true,
-  minify: true,
+  minify: !process.env.PLAIN,
   charset: 'utf8',
   target: 'es2022',
   legalComments: 'none',

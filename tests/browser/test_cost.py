@@ -59,6 +59,22 @@ def view(page: Page, name: str) -> dict[str, Any]:
     return cost(page)
 
 
+@pytest.mark.parametrize("file", [STEP, RESNET], ids=lambda file: file.stem)
+def test_what_all_of_it_costs_stands_beside_it(page: Page, pages: Callable[[Path], str], file: Path) -> None:
+    """Before anything is picked, the panel at the right has the totals of `opscope stats`."""
+    ready(page, pages(file))
+    total, found = stats(file), page.evaluate("opscope.state().totals")
+    assert found == {
+        "macs": total["macs"],
+        "other": total["other_flops"],
+        "parameters": total["params"],
+        "peak": total["peak_bytes"],
+        "atLeast": total["at_least"],
+    }
+    shown = page.locator(".right section", has_text="Peak memory")
+    assert ("≥" in shown.locator("dt", has_text="MACs").locator("+ dd").inner_text()) == total["at_least"]
+
+
 def show_all_phases(page: Page) -> None:
     for chip in page.locator(".chips .phase:not(.on)").all():
         chip.click()

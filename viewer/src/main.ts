@@ -1,9 +1,11 @@
 // One bundle, two lives: in a worker it is the engine, in a document it is the page.
 
+import type { Address, Content } from './engine/content.ts';
 import type { Device } from './engine/roofs.ts';
 import { App, type Services } from './page/app.ts';
 import { handle } from './page/handle.ts';
 import { serve } from './engine/worker.ts';
+import { breath } from './panels/later.ts';
 import { connect } from './state/client.ts';
 
 interface Config {
@@ -28,9 +30,9 @@ function start(script: HTMLScriptElement | null): void {
   app.run(
     (async () => {
       for (const capture of config.captures) {
-        const { costs } = capture;
-        const later = costs ? () => download(costs, config) : undefined;
-        await app.add(await content(capture, config), capture.name, later, config.captures.length);
+        await breath(); // the empty page is there at once
+        const costs = capture.costs ? address(capture.costs, config) : undefined;
+        await app.add(content(capture, config), capture.name, costs, config.captures.length);
       }
     })(),
   );
@@ -42,16 +44,13 @@ function worker(script: HTMLScriptElement | null): Worker {
   return new Worker(URL.createObjectURL(new Blob([script?.textContent ?? ''], { type: 'text/javascript' })));
 }
 
-/** The bytes of a capture, or their base64, which the engine unpacks: a large one would stop the page for a while. */
-async function content(capture: Config['captures'][number], config: Config): Promise<Uint8Array | string> {
-  if (capture.url) return download(capture.url, config);
-  return document.getElementById(capture.data ?? '')?.textContent?.trim() ?? '';
+function content(capture: Config['captures'][number], config: Config): Content {
+  if (capture.url) return address(capture.url, config);
+  return document.getElementById(capture.data ?? '')?.textContent ?? '';
 }
 
-async function download(url: string, config: Config): Promise<Uint8Array> {
-  const answer = await fetch(url, { headers: authorization(config) });
-  if (!answer.ok) throw new Error(`the server answered ${answer.status} ${answer.statusText}`);
-  return new Uint8Array(await answer.arrayBuffer());
+function address(url: string, config: Config): Address {
+  return { url: new URL(url, location.href).href, headers: authorization(config) };
 }
 
 function authorization(config: Config): Record<string, string> {
@@ -70,7 +69,7 @@ function services(config: Config): Services {
     async convert(file) {
       const data = new Uint8Array(await file.arrayBuffer());
       const own = data[0] === 0x50 && data[1] === 0x4b && new TextDecoder().decode(data.subarray(30, 43)) === 'manifest.json';
-      if (own) return { bytes: data, name: file.name };
+      if (own) return { content: data, name: file.name };
       if (config.mode !== 'server') throw new Error(`${file.name}: this page opens .opscope files; \`opscope view\` opens every format`);
       const answer = await fetch(`api/open?name=${encodeURIComponent(file.name)}`, {
         method: 'POST',
@@ -81,9 +80,9 @@ function services(config: Config): Services {
       if (!answer.ok || !entry.url) throw new Error(entry.error ?? `the server answered ${answer.status}`);
       const { costs } = entry;
       return {
-        bytes: await download(entry.url, config),
+        content: address(entry.url, config),
         name: entry.name ?? file.name,
-        ...(costs ? { costs: () => download(costs, config) } : {}),
+        ...(costs ? { costs: address(costs, config) } : {}),
       };
     },
   };

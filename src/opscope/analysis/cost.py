@@ -74,6 +74,7 @@ class _Costs:
     def __init__(self, framework: str) -> None:
         self._framework = framework
         self._known: dict[int, CostTable] = {}  # by graph: bodies may share one
+        self._attrs: dict[int, dict[str, Any]] = {}  # read once: many signatures differ only by shapes
 
     def of(self, graph: Graph) -> CostTable:
         if id(graph) not in self._known:
@@ -139,7 +140,7 @@ class _Costs:
             inputs.append(Argument(use.arg, use.value.type if use.value is not None else None))
         outputs = [value.type for value in handle.outputs]
         try:
-            return _checked(cost_of(self._framework, handle.op, inputs, outputs, handle.attrs))
+            return _checked(cost_of(self._framework, handle.op, inputs, outputs, self._attrs_of(graph, node)))
         except Exception as error:
             whole = ".".join(handle.op.split(".")[:2])  # formulas may be for all overloads
             if not any((place, op) in rules.registered for place in (self._framework, "") for op in (handle.op, whole)):
@@ -147,6 +148,12 @@ class _Costs:
             raise OpscopeError(
                 f"the formula registered for {handle.op} fails on node {node}: {type(error).__name__}: {error}"
             ) from error
+
+    def _attrs_of(self, graph: Graph, node: int) -> dict[str, Any]:
+        number = int(graph.node_attrs[node])
+        if number not in self._attrs:
+            self._attrs[number] = graph.pools.attrs_of(number)
+        return self._attrs[number]
 
     def _chains(self, graph: Graph) -> dict[int, Cost]:
         """Products that are spelled as several operators, as Jittor does: counted once, at one of them."""

@@ -152,6 +152,52 @@ class GraphBuilder:
         self._roles.frombytes(bytes([ROLE_ID["activation"]]) * count)
         return nodes, values
 
+    def columns(
+        self,
+        *,
+        ops: Sequence[int],
+        scopes: Sequence[int],
+        stacks: Sequence[int],
+        attrs: Sequence[int],
+        phases: Sequence[str],
+        use_ends: Sequence[int],
+        use_values: Sequence[int],
+        use_args: Sequence[int],
+        types: Sequence[int],
+        names: Sequence[int],
+        roles: Sequence[str],
+        storages: Sequence[int],
+        producers: Sequence[int],
+    ) -> None:
+        """Fill an empty builder at once, from columns of ids: five by node, three by use, five by value.
+
+        The outputs of a node take its slots in the order of the values.
+        """
+        if self.n_nodes or self.n_values:
+            raise ValueError("columns fill an empty builder: this one has nodes or values already")
+        count = len(ops)
+        nodes = np.zeros((count, _NODE_FIELDS), dtype=np.int32)
+        for field, column in ((0, ops), (2, scopes), (3, stacks), (4, attrs)):
+            nodes[:, field] = column
+        self._nodes.frombytes(nodes.tobytes())
+        self._phases.frombytes(bytes(map(PHASE_ID.__getitem__, phases)))
+        self._use_start.extend(use_ends)
+        self._use_values.extend(use_values)
+        self._use_args.extend(use_args)
+
+        made = array("i", bytes(4 * count))
+        slots: list[int] = []
+        for producer in producers:
+            slots.append(made[producer] if producer >= 0 else 0)
+            if producer >= 0:
+                made[producer] += 1
+        self._outputs_made = made
+        values = np.zeros((len(types), _VALUE_FIELDS), dtype=np.int32)
+        for field, column in enumerate((producers, slots, types, names, storages)):
+            values[:, field] = column
+        self._values.frombytes(values.tobytes())
+        self._roles.frombytes(bytes(map(ROLE_ID.__getitem__, roles)))
+
     def _argument_names(self, count: int) -> list[int]:
         """The ids of "0", "1", … for arguments that have only a position."""
         while len(self._positions) < count:

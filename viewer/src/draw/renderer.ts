@@ -90,7 +90,6 @@ export class Renderer {
       this.#lastMove = performance.now();
       this.draw();
     });
-    this.resize();
   }
 
   /** Called when another scene is shown; returns the way to stop. */

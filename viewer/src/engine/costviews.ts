@@ -4,7 +4,7 @@ import { PHASES } from '../scene.ts';
 import { inside, ref } from './answers.ts';
 import { CLASSES, type Costs, type Figure } from './cost.ts';
 import { row } from './csr.ts';
-import type { AliveRow, CostMap, MemoryLine, RoofPoint, Roofs } from './messages.ts';
+import type { AliveRow, CostMap, MemoryLine, RoofPoint, Roofs, Totals } from './messages.ts';
 import { standing, type Device } from './roofs.ts';
 import { runs, Timeline } from './timeline.ts';
 import { layTreemap } from './treemap.ts';
@@ -107,6 +107,21 @@ function crumbs(view: View, item: number): CostMap['path'] {
   const path = [];
   for (let group = item - view.tree.nodes; group > 0; group = view.tree.parent[group]!) path.push(ref(view, view.tree.nodes + group));
   return path.reverse();
+}
+
+export function totals({ metrics: { costs } }: View): Totals | null {
+  if (!costs) return null;
+  const sum = (figure: Figure) => costs.of(figure).reduce((total, value) => (value > 0 ? total + value : total), 0);
+  let atLeast = false;
+  for (let node = 0; node < costs.nodes && !atLeast; node++) atLeast = costs.atLeast(node);
+  const line = timeline(costs);
+  return {
+    macs: sum('macs'),
+    other: sum('other'),
+    parameters: sum('parameters') + costs.unused,
+    peak: line.total[line.peak] ?? 0,
+    atLeast,
+  };
 }
 
 const lines = new WeakMap<Costs, Timeline>();

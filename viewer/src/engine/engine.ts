@@ -3,12 +3,13 @@
 import { buildIndex } from '../draw/index.ts';
 import { find } from '../find/find.ts';
 import { LayoutCache } from '../layout/nested.ts';
-import { PHASES, ROLES } from '../scene.ts';
+import { PHASES, ROLES, type Scene } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
 import { children, details, drawnIn, inside, kernel, kernels, labels } from './answers.ts';
 import { compose } from './compose.ts';
+import { bytesOf, type Content } from './content.ts';
 import { Costs, type Figure } from './cost.ts';
-import { alive, costMap, memoryLine, roofs, steps } from './costviews.ts';
+import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
 import { row } from './csr.ts';
 import { CHANGES, classes, Diffs, GHOST, replaced } from './diff.ts';
 import { boxChanges, drawnItem, isOperator, kin, outerNodes, overlay, type Kin } from './diffview.ts';
@@ -37,11 +38,16 @@ import { csv, table } from './rows.ts';
 import { buildScene } from './scene.ts';
 import { buildTree, scopePath, type Tree } from './tree.ts';
 import { newView, type View } from './view.ts';
-import { visible } from './visible.ts';
+import { visible, type Visible } from './visible.ts';
 import { rehearse } from './warm.ts';
 
-const FIRST_BOXES = 70; // a picture opens by itself as far as this many boxes
+const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes
+const [INIT, FORWARD] = [PHASES.indexOf('init'), PHASES.indexOf('forward')];
+const MOST_COMPARED = 1000; // children of a group, to know how many boxes it would be
 const MOST_UNFOLDED = 60; // as many as a URL takes
+/** Groups that are drawn in advance, and the operators of a graph in which that takes no longer than a moment. */
+const REHEARSED = 4;
+const MOST_REHEARSED = 250_000;
 const NUMBERS = new Intl.NumberFormat('en');
 const CONSTANT = ROLES.indexOf('constant');
 
@@ -76,16 +82,33 @@ export class Engine {
 
   private *inSpareTime(): Generator<void> {
     yield* rehearse();
+    yield* this.rehearseLargest();
     // For the first details and traces.
     void this.view.outputs;
     yield;
     void this.view.readers;
   }
 
+  /** The largest groups that may be opened next, drawn for nobody: what V8 made of the code then fits this capture. */
+  private *rehearseLargest(): Generator<void> {
+    const { tree, visible: v, open } = this.view;
+    if (tree.nodes > MOST_REHEARSED) return;
+    const closed = Array.from(v.item, (item) => item - tree.nodes).filter((g) => g > 0 && g < tree.groups && !open[g]);
+    const children = (g: number) => row(tree.childNodes, g).length + row(tree.childGroups, g).length;
+    const largest = closed.sort((a, b) => children(b) - children(a)).slice(0, REHEARSED);
+    for (const group of largest) {
+      if (this.view.tree !== tree) return;
+      const opened = this.view.open.slice();
+      opened[group] = 1;
+      this.indexOf(this.draw(opened, new LayoutCache()).scene);
+      yield;
+    }
+  }
+
   // -- captures -----------------------------------------------------------------------------------
 
-  async load(data: Uint8Array | string, name: string): Promise<CaptureInfo> {
-    const capture = await Capture.open(typeof data === 'string' ? fromBase64(data) : data);
+  async load(data: Content, name: string): Promise<CaptureInfo> {
+    const capture = await Capture.open(await bytesOf(data));
     const { manifest } = capture;
     const stages = [];
     for (const stage of manifest.stages) {
@@ -328,61 +351,35 @@ export class Engine {
     }
   }
 
-  /** Open the largest groups first, as long as the picture stays readable. */
+  /** Open groups as long as the picture stays readable: all of a level or none, so that equal things look equal. */
   private openAtFirst(view: View): void {
     const { tree } = view;
-    let boxes = row(tree.childGroups, 0).length + row(tree.childNodes, 0).length;
-    const waiting = [...row(tree.childGroups, 0)];
-    for (;;) {
-      let best = -1;
-      for (const [i, g] of waiting.entries()) {
-        const grows = row(tree.childGroups, g).length + row(tree.childNodes, g).length - 1;
+    const inside = (g: number) => shownInside(view, g);
+    const grows = (groups: number[]) => groups.reduce((sum, g) => sum + inside(g).boxes - 1, 0);
+    let { boxes, groups } = inside(0);
+    while (groups.length) {
+      let level = groups.filter((g) => {
         // What only builds the modules stays closed, and so do modules without modules inside.
-        if (tree.phase[g] === 0 && grows > 3) continue;
-        if (row(tree.childGroups, g).length === 0 && !tree.isPhase[g]) continue;
-        if (grows > 0 && boxes + grows > FIRST_BOXES) continue;
-        if (best < 0 || tree.size[g]! > tree.size[waiting[best]!]!) best = i;
-      }
-      if (best < 0) return;
-      const g = waiting.splice(best, 1)[0]!;
-      view.open[g] = 1;
-      boxes += row(tree.childGroups, g).length + row(tree.childNodes, g).length - 1;
-      waiting.push(...row(tree.childGroups, g));
+        if (tree.phase[g] === INIT && inside(g).boxes > 4) return false;
+        return inside(g).boxes <= FIRST_BOXES && (tree.isPhase[g] || row(tree.childGroups, g).length > 0);
+      });
+      // Where forward and backward are too much together, the forward pass says more about a model.
+      if (boxes + grows(level) > FIRST_BOXES && boxes < FIRST_BOXES / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
+      if (grows(level) > 0 && boxes + grows(level) > FIRST_BOXES) return;
+      boxes += grows(level);
+      for (const g of level) view.open[g] = 1;
+      groups = level.flatMap((g) => inside(g).groups);
     }
   }
 
   // -- pictures -----------------------------------------------------------------------------------
 
   private picture(): Picture {
-    const view = this.view;
-    const { graph, tree, types } = view;
-    // Data that comes in is a box of its own; parameters stand inside their operator unless they are pulled out.
-    const inputs = view.options.constants
-      ? Int32Array.from({ length: graph.values }, (_, i) => i).filter(
-          (value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0,
-        )
-      : graph.inputs.filter((value) => graph.role[value] === 0);
-    view.visible = visible({ ...graph, ...view.flow }, tree, {
-      open: view.open,
-      unfolded: view.unfolded,
-      repeats: view.repeats,
-      inputs,
-      weight: (value) => types.bytes(graph.type[value]!),
-    });
-    // A constant is shown by what reads it, and what only keeps a tensor by what made the tensor.
-    if (view.inlined.includes(1)) standIn(view);
-    const scene = buildScene({
-      graph,
-      pools: view.capture.pools,
-      tree,
-      types,
-      visible: view.visible,
-      direction: view.options.direction,
-      side: view.options.side,
-      cache: view.cache,
-      outputs: () => view.outputs,
-      counts: this.counts,
-    });
+    const { view } = this;
+    const { graph, tree } = view;
+    const drawn = this.draw(view.open, view.cache);
+    view.visible = drawn.visible;
+    const { scene } = drawn;
     const open: number[] = [];
     for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
     // Where all are unfolded, nobody did it one by one.
@@ -395,6 +392,40 @@ export class Engine {
     const kinds =
       this.toward >= 0 ? classes(this.entries[view.id]!.diffs.of(this.toward), 'before', graph.nodes) : (view.byNode ?? new Uint8Array(0));
     return { scene, index: this.indexOf(scene), open, unfolded, saved, ...boxChanges(view, kinds) };
+  }
+
+  /** What is visible with these groups open, and where it stands. */
+  private draw(open: Uint8Array, cache: LayoutCache): { visible: Visible; scene: Scene } {
+    const { view } = this;
+    const { graph, tree, types } = view;
+    // Data that comes in is a box of its own; parameters stand inside their operator unless they are pulled out.
+    const inputs = view.options.constants
+      ? Int32Array.from({ length: graph.values }, (_, i) => i).filter(
+          (value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0,
+        )
+      : graph.inputs.filter((value) => graph.role[value] === 0);
+    const shown = visible({ ...graph, ...view.flow }, tree, {
+      open,
+      unfolded: view.unfolded,
+      repeats: view.repeats,
+      inputs,
+      weight: (value) => types.bytes(graph.type[value]!),
+    });
+    // A constant is shown by what reads it, and what only keeps a tensor by what made the tensor.
+    if (view.inlined.includes(1)) standIn(view, shown);
+    const scene = buildScene({
+      graph,
+      pools: view.capture.pools,
+      tree,
+      types,
+      visible: shown,
+      direction: view.options.direction,
+      side: view.options.side,
+      cache,
+      outputs: () => view.outputs,
+      counts: this.counts,
+    });
+    return { visible: shown, scene };
   }
 
   open(items: number[], open: boolean): Picture {
@@ -638,9 +669,9 @@ export class Engine {
 
   // -- costs --------------------------------------------------------------------------------------
 
-  async attach(id: number, data: Uint8Array): Promise<string[]> {
+  async attach(id: number, data: Content): Promise<string[]> {
     const { capture, info } = this.entries[id]!;
-    await capture.attach(data);
+    await capture.attach(await bytesOf(data));
     for (const view of this.views.values()) {
       if (view.capture !== capture) continue;
       view.metrics.columns = Metrics.names(capture);
@@ -666,6 +697,10 @@ export class Engine {
     return steps(this.view, items);
   }
 
+  totals(): ReturnType<Calls['totals']> {
+    return totals(this.view);
+  }
+
   roofs(device: Device): ReturnType<Calls['roofs']> {
     return roofs(this.view, device);
   }
@@ -679,15 +714,19 @@ export class Engine {
   }
 }
 
-function fromBase64(text: string): Uint8Array {
-  const binary = atob(text);
-  const bytes = new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
-  return bytes;
+/** What an open group shows: how many boxes, and which groups are boxes of their own. Equal neighbours are one box. */
+function shownInside({ tree, repeats }: View, group: number): { boxes: number; groups: number[] } {
+  const children = row(tree.childGroups, group);
+  const nodes = row(tree.childNodes, group).length;
+  // Too many in any case: not worth a comparison.
+  if (nodes + children.length > MOST_COMPARED) return { boxes: nodes + children.length, groups: [] };
+  const runs = repeats.runs(group);
+  const folded = new Set(runs.flatMap(([first, count]) => Array.from({ length: count }, (_, i) => children[first + i]!)));
+  return { boxes: nodes + children.length - folded.size + runs.length, groups: [...children].filter((g) => !folded.has(g)) };
 }
 
 /** Boxes for the operators that are drawn inside others; answers.drawnIn says the same of one of them. */
-function standIn({ graph, inlined, kept, options, visible: { nodeBox } }: View): void {
+function standIn({ graph, inlined, kept, options }: View, { nodeBox }: Visible): void {
   const { useNode, useValue, producer } = graph;
   if (!options.saved)
     kept.forEach((value, node) => {

@@ -1,12 +1,22 @@
 // What the page and the engine (in its worker) say to each other. All heavy work is the engine's.
 
 import type { Scene } from '../scene.ts';
+import type { Content } from './content.ts';
 import type { Figure } from './cost.ts';
 import type { Device } from './roofs.ts';
 import type { Cell } from './treemap.ts';
 import type { SceneIndex } from '../draw/index.ts';
 import type { Change, Fate } from './diff.ts';
 import type { Kin } from './diffview.ts';
+
+/** What all of a stage costs, the phases that are hidden too. */
+export interface Totals {
+  macs: number;
+  other: number;
+  parameters: number;
+  peak: number; // bytes: the least that these operators need in this order
+  atLeast: boolean; // an operator is unknown, so MACs and other FLOPs may be more
+}
 
 export interface StageInfo {
   name: string;
@@ -208,7 +218,7 @@ export interface EngineWords {
 
 /** The calls that the page makes; each answers with a promise. */
 export interface Calls {
-  load(data: Uint8Array | string, name: string): CaptureInfo; // a string is base64, as a one-file page holds it
+  load(data: Content, name: string): CaptureInfo;
   stage(capture: number, stage: number, options: ViewOptions): Picture;
   options(options: ViewOptions): Picture;
   speak(words: EngineWords): Picture | null;
@@ -246,10 +256,11 @@ export interface Calls {
   kernelOf(): Uint16Array; // by box of the picture: the first kernel of an operator, counted from 1 and around; 0: none
   paths(items: number[]): string[];
   items(paths: string[]): number[];
-  attach(capture: number, data: Uint8Array): string[]; // costs that came later; answers with all metrics
+  attach(capture: number, data: Content): string[]; // costs that came later; answers with all metrics
   costMap(figure: Figure, root: number, width: number, height: number): CostMap | null;
   memoryLine(first: number, last: number, columns: number): MemoryLine | null;
   alive(step: number, most: number): { rows: AliveRow[]; count: number; bytes: number; op: string; where: string };
   steps(items: number[]): number[]; // first, last, first, last …
   roofs(device: Device): Roofs | null;
+  totals(): Totals | null; // null: not counted
 }

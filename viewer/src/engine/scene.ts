@@ -3,6 +3,7 @@
 import type { Graph, Pools } from '../wire/capture.ts';
 import { layoutNested, type LayoutCache } from '../layout/nested.ts';
 import type { NestedGraph, Options } from '../layout/types.ts';
+import { compact } from '../draw/metrics.ts';
 import { BoxKind, PHASES, ROLES, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { layoutColumns } from './columns.ts';
@@ -15,9 +16,9 @@ import type { Visible } from './visible.ts';
 export const TITLE_SIZE = 13;
 export const DETAIL_SIZE = 11;
 const SIDES = 26; // left strip and right padding
+const IN_HEADER = 52; // the same in the header of an open group, with the gaps between title, class and count
 const NARROWEST = 56;
 const WIDEST = 300;
-const COUNT = 54; // the number of operators in a header, and the gaps around it
 const TWO_LINES = 42;
 const ONE_LINE = 28;
 const HEADER = 30;
@@ -124,10 +125,11 @@ export function buildScene(input: SceneInput): Scene {
     title[box] = names.id(first);
     detail[box] = names.id(second);
     const badge = v.repeat[box]! > 1 ? textWidth(`×${v.repeat[box]!}`, TITLE_SIZE, true) + 16 : 0;
-    const widest = Math.max(names.titleWidth(title[box]!) + badge, names.detailWidth(detail[box]!));
-    // The header of an open group has all in one line.
-    const line = v.open[box] ? names.titleWidth(title[box]!) + (second ? names.detailWidth(detail[box]!) : 0) + COUNT : 0;
-    width[box] = Math.min(WIDEST, Math.max(NARROWEST, Math.max(widest, line) + SIDES));
+    const [titleWidth, detailWidth] = [names.titleWidth(title[box]!), names.detailWidth(detail[box]!)];
+    const widest = v.open[box]
+      ? titleWidth + detailWidth + textWidth(compact(size[box]!), DETAIL_SIZE) + IN_HEADER // on one line
+      : Math.max(titleWidth + badge, detailWidth) + SIDES;
+    width[box] = Math.min(WIDEST, Math.max(NARROWEST, widest));
     height[box] = second ? TWO_LINES : ONE_LINE;
   }
 

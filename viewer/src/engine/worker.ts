@@ -1,5 +1,6 @@
 // The engine behind a message port: a call comes in, its answer goes back, buffers are moved and not copied.
 
+import { bytesOf, type Address } from './content.ts';
 import { Engine } from './engine.ts';
 import type { Calls } from './messages.ts';
 
@@ -50,16 +51,20 @@ export function serve(port: {
   let last: Promise<unknown> = Promise.resolve();
   port.onmessage = ({ data: { id, call, args } }) => {
     waiting++;
-    last = last.then(async () => {
+    // Costs that a server counts take their time: other calls do not wait for them.
+    const ready = call === 'attach' ? bytesOf(args[1] as Address).then((bytes) => [args[0], bytes]) : Promise.resolve(args);
+    const turn = async (): Promise<void> => {
       try {
-        const result = await calls[call]!(...args);
+        const result = await calls[call]!(...(await ready));
         port.postMessage({ id, result }, MOVED.has(call) ? buffers(result) : []);
       } catch (error) {
         port.postMessage({ id, error: error instanceof Error ? error.message : String(error) }, []);
       }
       waiting--;
       if (engine.shown) rest(PAUSE);
-    });
+    };
+    if (call === 'attach') void ready.catch(() => undefined).then(() => (last = last.then(turn)));
+    else last = last.then(turn);
   };
 }
 

@@ -3,11 +3,13 @@
 import { dark, light, type Theme } from '../draw/theme.ts';
 import { Minimap } from '../draw/minimap.ts';
 import { Renderer } from '../draw/renderer.ts';
-import type { CaptureInfo, Details, Picture, StageInfo, ViewOptions } from '../engine/messages.ts';
+import type { Address, Content } from '../engine/content.ts';
+import type { CaptureInfo, Details, Picture, StageInfo, Totals, ViewOptions } from '../engine/messages.ts';
 import { CostPanel } from '../panels/cost.ts';
 import { showDetails, showKernel } from '../panels/details.ts';
 import { h, replace } from '../panels/dom.ts';
 import { ChangeList } from '../panels/changes.ts';
+import { breath, isLater } from '../panels/later.ts';
 import { ListingPanel } from '../panels/listing.ts';
 import { KernelList, ResultList } from '../panels/lists.ts';
 import { ModuleTree } from '../panels/modules.ts';
@@ -21,7 +23,7 @@ import { writeSvg } from '../svg/write.ts';
 import { about, redrawChrome } from './chrome.ts';
 import { bind } from './events.ts';
 import { writeHash } from './handle.ts';
-import { costPanel, loadCosts } from './costs.ts';
+import { costPanel, loadCosts, loadTotals } from './costs.ts';
 import { showLow } from './lower.ts';
 import { outline, repaint } from './painting.ts';
 import { SplitPane } from './split.ts';
@@ -30,16 +32,14 @@ import { drawStage, goToStage, loadChanges, pickChange, showFate, type Compare }
 export interface Services {
   /** Text of a source file that is not in the capture, where a server can read it. */
   source(capture: number, file: string): Promise<string | null>;
-  /** Bytes of an .opscope file for any dropped file. */
-  convert(file: File): Promise<{ bytes: Uint8Array; name: string; costs?: LaterCosts }>;
+  /** An .opscope file for any dropped file, and for a large one what it costs, counted when the graph is there. */
+  convert(file: File): Promise<{ content: Content; name: string; costs?: Address }>;
   devices: Device[]; // for the roofline
   editor: string; // link to open a file in an editor, with {file} and {line}
 }
 
 export type LeftTab = 'modules' | 'kernels' | 'changes' | 'results';
 export type LowTab = 'source' | 'ir' | 'code' | 'cost' | 'table' | '';
-/** What a large capture costs, as an .opscope file with nothing else: asked for when the graph is there. */
-export type LaterCosts = () => Promise<Uint8Array>;
 
 interface Moment {
   capture: number;
@@ -62,6 +62,7 @@ export class App {
   query = '';
   related: number[] = [];
   details: Details | null = null;
+  totals: Totals | null = null; // what all of the stage costs, where that is counted
   pickedKernel = -1;
   viewOptions: ViewOptions = { direction: 'down', split: true, side: true, hidden: [], constants: false };
   colour = 'phase';
@@ -202,7 +203,7 @@ export class App {
 
   async idle(): Promise<void> {
     do await new Promise((resolve) => requestAnimationFrame(resolve));
-    while (!this.ready || this.pending || this.client.busy() || this.renderer.busy() || this.split.busy);
+    while (!this.ready || this.pending || this.client.busy() || this.renderer.busy() || this.split.busy || isLater());
   }
 
   say(text: string, bad = false): void {
@@ -214,7 +215,7 @@ export class App {
   // -- captures and stages --------------------------------------------------------------------------
 
   /** One more capture, which is then shown; of those the page begins with (`of` in all), the one that the URL names. */
-  async add(data: Uint8Array | string, name: string, costs?: LaterCosts, of = 0): Promise<void> {
+  async add(data: Content, name: string, costs?: Address, of = 0): Promise<void> {
     this.say(this.words.loading);
     const info = await this.client.load(data, name);
     this.captures.push(info);
@@ -302,8 +303,14 @@ export class App {
     else {
       this.draw(picture);
       this.begin();
+      await breath(); // the picture first, then what is around it
     }
-    await Promise.all([this.tree.reset(), this.client.kernels().then((rows) => this.kernels.set(rows)), loadChanges(this)]);
+    await Promise.all([
+      this.tree.reset(),
+      this.client.kernels().then((rows) => this.kernels.set(rows)),
+      loadChanges(this),
+      loadTotals(this),
+    ]);
     await this.split.show();
     redrawChrome(this);
     await this.redrawPanels();

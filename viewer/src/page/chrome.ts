@@ -2,9 +2,12 @@
 
 import { dark, light } from '../draw/theme.ts';
 import { savePng } from '../draw/png.ts';
-import type { CaptureInfo } from '../engine/messages.ts';
+import { figureText, shortNumber } from '../engine/figures.ts';
+import type { CaptureInfo, Totals } from '../engine/messages.ts';
+import { bytesText } from '../engine/types.ts';
 import { h, pairs, replace, short } from '../panels/dom.ts';
 import { icon, ICONS, type Icon } from '../panels/icons.ts';
+import { later } from '../panels/later.ts';
 import { PHASES, type Phase } from '../scene.ts';
 import type { App, LeftTab, LowTab } from './app.ts';
 import { showLow } from './lower.ts';
@@ -13,6 +16,10 @@ import { metricName } from '../panels/table.ts';
 import { redrawStages } from './stages.ts';
 
 export function redrawChrome(app: App): void {
+  later(app.toolbar, () => drawChrome(app));
+}
+
+function drawChrome(app: App): void {
   const w = app.words;
   document.documentElement.lang = app.language;
   app.root.dataset.theme = app.theme.name;
@@ -83,7 +90,6 @@ export function redrawChrome(app: App): void {
     ...app.lowTabs().map((name) => tab(app.lowTab === name, lowNames[name], goLow(name), name === 'ir' ? w.irHelp : undefined)),
   );
   app.lowPanel.classList.toggle('closed', app.lowTab === '');
-  app.renderer.resize();
 }
 
 export function redrawChips(app: App, info: CaptureInfo | undefined): void {
@@ -260,9 +266,21 @@ export function about(app: App): HTMLElement[] {
         ]),
       ),
     ),
+    ...(app.totals ? [h('section', {}, h('h3', {}, app.words.cost), h('dl', {}, ...pairs(totalRows(app, app.totals))))] : []),
     ...(warnings.length
       ? [h('section', {}, h('h3', {}, app.words.warnings), ...warnings.map((text) => h('p', { class: 'warning' }, text)))]
       : []),
     firstSteps(app),
+  ];
+}
+
+function totalRows({ words }: App, totals: Totals): [string, string][] {
+  const { figures } = words.costs;
+  const least = totals.atLeast ? '≥ ' : '';
+  return [
+    [figures.parameters, shortNumber(totals.parameters)],
+    [figures.macs, `${least}${figureText('MACs', totals.macs)}`],
+    [figures.other, `${least}${figureText('other FLOPs', totals.other)}`],
+    [words.costs.peakMemory, `≥ ${bytesText(totals.peak)}`],
   ];
 }

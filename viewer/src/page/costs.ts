@@ -1,9 +1,10 @@
 // The Cost tab and the page: what it asks for, and costs that come later than the graph.
 
+import type { Address } from '../engine/content.ts';
 import type { CaptureInfo } from '../engine/messages.ts';
 import { CostPanel } from '../panels/cost.ts';
 import { h, replace } from '../panels/dom.ts';
-import type { App, LaterCosts } from './app.ts';
+import type { App } from './app.ts';
 import { redrawChrome } from './chrome.ts';
 import { showLow } from './lower.ts';
 import { outline } from './painting.ts';
@@ -26,19 +27,26 @@ export function costPanel(app: App): CostPanel {
   );
 }
 
+/** What all of the stage in view costs, for the panel that tells about it. */
+export async function loadTotals(app: App): Promise<void> {
+  app.totals = app.captures[app.capture]?.costs ? await app.client.totals() : null;
+}
+
 const counting = new WeakSet<CaptureInfo>();
 
 /** A large graph is shown first and counted then. */
-export async function loadCosts(app: App, info: CaptureInfo, costs: LaterCosts): Promise<void> {
+export async function loadCosts(app: App, info: CaptureInfo, costs: Address): Promise<void> {
   counting.add(info);
   try {
-    info.metrics = await app.client.attach(info.id, await costs());
+    info.metrics = await app.client.attach(info.id, costs);
     info.costs = true;
   } catch (error) {
     app.say(error instanceof Error ? error.message : String(error), true);
   }
   counting.delete(info);
   if (app.captures[app.capture] !== info) return;
+  await loadTotals(app);
+  if (!app.details) app.run(app.redrawPanels());
   redrawChrome(app);
   if (app.lowTab === 'cost' || app.lowTab === 'table') app.run(showLow(app));
 }

@@ -72,8 +72,8 @@ export function bind(app: App): void {
 }
 
 export async function drop(app: App, file: File): Promise<void> {
-  const { bytes, name, costs } = await app.services.convert(file);
-  await app.add(bytes, name, costs);
+  const { content, name, costs } = await app.services.convert(file);
+  await app.add(content, name, costs);
 }
 
 export function hover(app: App, x: number, y: number): void {

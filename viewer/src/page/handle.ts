@@ -47,6 +47,7 @@ export function state(app: App): Record<string, unknown> {
     tab: app.lowTab,
     listing: app.lowTab === 'ir' ? app.kind : null,
     cost: app.lowTab === 'cost' ? app.cost.describe() : null,
+    totals: app.totals,
     frames: app.renderer.frames.slice(-300),
   };
 }

@@ -28,7 +28,6 @@ export async function showLow(app: App, line = 0): Promise<void> {
   } else if (app.lowTab === 'source') {
     await showSource(app, line);
   }
-  app.renderer.resize();
 }
 
 /** The line that called what is selected, in the file of which `shownFile` then is the name. */

@@ -70,12 +70,10 @@ export class SplitPane {
     const was = this.open;
     this.element.hidden = stage < 0;
     app.root.classList.toggle('splitting', stage >= 0);
-    app.renderer.resize();
     if (stage < 0) {
       this.shownFor = '';
       return;
     }
-    this.renderer.resize();
     this.renderer.setTheme(app.theme);
     this.label.textContent = app.captures[app.capture]!.stages[stage]!.name;
     const key = `${app.capture}/${stage}/${JSON.stringify(app.viewOptions)}`;

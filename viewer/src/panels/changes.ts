@@ -49,7 +49,7 @@ export class ChangeList {
   mark(items: ReadonlySet<number>): void {
     this.lit = new Set(this.all.filter((row) => [...row.items, ...row.ghosts].some((item) => items.has(item))).map((row) => row.index));
     if (!this.lit.has(this.selected)) this.selected = -1;
-    this.list.draw(true);
+    this.list.draw();
     const first = this.rows.findIndex((row) => this.lit.has(row.index));
     if (first >= 0) this.list.scrollTo(first);
   }
@@ -86,7 +86,7 @@ export class ChangeList {
 
   private pick(row: ChangeRow): void {
     this.selected = row.index;
-    this.list.draw(true);
+    this.list.draw();
     this.act(row);
   }
 

@@ -1,5 +1,7 @@
 // Making elements. Text is always set as text, so no name in a file can become markup.
 
+import { later } from './later.ts';
+
 type Child = Node | string | null | undefined | false;
 type Props = Record<string, unknown>;
 
@@ -36,6 +38,7 @@ export class VirtualList {
   private inner = h('div', { class: 'virtual-inner' });
   private count = 0;
   private drawn = '';
+  private goal = -1; // a row to scroll to
   private top = 0;
 
   constructor(
@@ -44,11 +47,11 @@ export class VirtualList {
     props: Props = {},
   ) {
     this.element = h('div', { class: 'virtual', tabindex: 0, ...props }, this.inner);
-    this.element.addEventListener('scroll', () => ((this.top = this.element.scrollTop), this.draw()));
+    this.element.addEventListener('scroll', () => ((this.top = this.element.scrollTop), this.drawNow(false)));
     new ResizeObserver(() => {
       // Put back into the page, an element has lost its place.
       if (this.element.clientHeight && this.element.scrollTop === 0 && this.top > 0) this.element.scrollTop = this.top;
-      this.draw(true);
+      this.drawNow(true);
     }).observe(this.element);
   }
 
@@ -56,7 +59,7 @@ export class VirtualList {
     this.count = count;
     // Browsers cannot make an element taller than about 30 million pixels.
     this.inner.style.height = `${Math.min(count * this.rowHeight, 16_000_000)}px`;
-    this.draw(true);
+    this.draw();
   }
 
   range(): [number, number] {
@@ -65,7 +68,14 @@ export class VirtualList {
     return [first, Math.min(this.count, first + Math.ceil(this.element.clientHeight / this.rowHeight) + 10)];
   }
 
-  draw(force = false): void {
+  /** All rows anew, in the next frame. */
+  draw(): void {
+    later(this, () => this.drawNow(true));
+  }
+
+  private drawNow(force: boolean): void {
+    if (this.goal >= 0) this.scroll(this.goal);
+    this.goal = -1;
     const [first, last] = this.range();
     const key = `${first}-${last}`;
     if (key === this.drawn && !force) return;
@@ -96,6 +106,11 @@ export class VirtualList {
   }
 
   scrollTo(index: number): void {
+    this.goal = index;
+    this.draw();
+  }
+
+  private scroll(index: number): void {
     const factor = Math.max(1, (this.count * this.rowHeight) / 16_000_000);
     const top = (index * this.rowHeight) / factor;
     if (top < this.element.scrollTop || top > this.element.scrollTop + this.element.clientHeight - this.rowHeight * 2) {

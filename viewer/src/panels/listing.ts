@@ -77,7 +77,7 @@ export class ListingPanel {
     if (asked !== this.asked) return;
     this.selected = new Set(selected);
     this.found = new Set(hits);
-    this.list.draw(true);
+    this.list.draw();
     this.redrawRuler(selected, hits);
     const [first, last] = this.list.inView();
     if (selected.length && !selected.some((line) => line - 1 >= first && line - 1 < last)) this.list.scrollTo(selected[0]! - 1);

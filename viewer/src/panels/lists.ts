@@ -41,14 +41,14 @@ export class KernelList {
   /** Their colours on the drawing, or none. */
   paint(colours: (string | null)[]): void {
     this.colours = colours;
-    this.list.draw(true);
+    this.list.draw();
   }
 
   /** The kernel that is picked, and those in which the selected operator ran. */
   mark(selected: number, lit: number[]): void {
     this.selected = selected;
     this.lit = new Set(lit);
-    this.list.draw(true);
+    this.list.draw();
     const first = selected >= 0 ? selected : lit[0];
     if (first !== undefined) this.list.scrollTo(first);
   }
@@ -122,7 +122,7 @@ export class ResultList {
   step(by: number): void {
     if (!this.nodes.length) return;
     this.at = (this.at + by + this.nodes.length) % this.nodes.length;
-    this.list.draw(true);
+    this.list.draw();
     this.list.scrollTo(this.at);
     this.act(this.nodes[this.at]!);
   }
@@ -137,7 +137,7 @@ export class ResultList {
       {
         class: index === this.at ? 'result-row selected' : 'result-row',
         role: 'option',
-        onclick: () => ((this.at = index), this.act(item), this.list.draw(true)),
+        onclick: () => ((this.at = index), this.act(item), this.list.draw()),
       },
       h(
         'div',
@@ -156,6 +156,6 @@ export class ResultList {
     const missing = this.nodes.slice(first, last).filter((item) => !this.names.has(item));
     for (const entry of await this.labels(missing)) this.names.set(entry.item, entry);
     this.asking = false;
-    this.list.draw(true);
+    this.list.draw();
   }
 }

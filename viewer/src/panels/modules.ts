@@ -42,7 +42,7 @@ export class ModuleTree {
   select(items: number[]): void {
     this.selected = new Set(items);
     const index = this.rows.findIndex((row) => this.selected.has(row.item));
-    this.list.draw(true);
+    this.list.draw();
     if (index >= 0) this.list.scrollTo(index);
   }
 
@@ -81,7 +81,7 @@ export class ModuleTree {
     else return;
     event.preventDefault();
     event.stopPropagation();
-    this.list.draw(true);
+    this.list.draw();
     this.list.scrollTo(this.at);
   }
 

@@ -54,7 +54,7 @@ export class NodeTable {
 
   select(items: number[]): void {
     this.selected = new Set(items);
-    this.list.draw(true);
+    this.list.draw();
   }
 
   private async refresh(): Promise<void> {
@@ -129,7 +129,7 @@ export class NodeTable {
         this.asked.add(chunk);
         void this.calls.table(this.sort, this.down, this.filter, chunk * CHUNK, CHUNK).then(({ rows }) => {
           this.chunks.set(chunk, rows);
-          this.list.draw(true);
+          this.list.draw();
         });
       }
       return h('div', { class: 'table-row' });

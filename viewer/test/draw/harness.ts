@@ -48,6 +48,7 @@ if (ask.has('svg')) {
       });
     if (ask.has('edge')) renderer.setPaint({ hoveredEdge: Number(ask.get('edge')) });
   };
+  renderer.resize();
   draw();
   void renderer.camera.fit({ x: 0, y: 0, width: scene.width, height: scene.height });
   if (ask.has('zoom'))

@@ -48,6 +48,15 @@ describe('a training graph', () => {
     check(picture);
   });
 
+  it('opens forward and backward as far as each other, and equal neighbours count as one box', async () => {
+    const { engine, picture } = await opened(SAMPLE);
+    const isOpen = (paths: string[]) => engine.items(paths).map((item) => picture.open.includes(item));
+    expect(isOpen(['forward:resnet18', 'backward:resnet18', 'forward:resnet18/layer1', 'backward:resnet18/layer1'])).toEqual(
+      Array(4).fill(true),
+    );
+    expect(isOpen(['forward:resnet18/layer1/0', 'forward:resnet18/layer3'])).toEqual([false, false]);
+  });
+
   it('shows every operator when all is open, and every use between them', async () => {
     const { engine } = await opened(SAMPLE, { ...OPTIONS, hidden: [], constants: true });
     const picture = engine.openAll();

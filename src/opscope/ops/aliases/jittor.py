@@ -77,6 +77,8 @@ sum < reduce.bitwise_and reduce.bitwise_or reduce.bitwise_xor reduce.logical_xor
 argmax < arg_reduce cub_arg_reduce cub_argreduce
 sort < argsort cub_argsort
 cumsum < cub_cumsum
+# -- C++ ----------------------------------------------------------------------------------------------------
+code < code
 # -- data ----------------------------------------------------------------------------------------------------
 fill < array number index tape_constant
 random < random curand_random

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 
 from opscope.ops.call import Call, NotKnown, Shape, shape_of, size_of
@@ -35,6 +36,26 @@ def avg_pool_backward(call: Call) -> Cost:
 def max_pool_backward(call: Call) -> Cost:
     """Every gradient is added to one place."""
     return Cost(other=call.size("grad"))
+
+
+# Where the window along one axis ends, in the code of Jittor's pools: `int k3_ = min(k3 + 3, in0_shape3);`.
+_WINDOW = re.compile(r"int k(\d)_ = (?:std::)?min\(k\1 \+ (\d+), in0_?shape\1\);")
+
+
+@kind("code")
+def code(call: Call) -> Cost:
+    """An operator written out in C++. Jittor's own pools are, and say their windows; all other code is not known."""
+    text = call.attr("code")
+    windows = dict(_WINDOW.findall(text)) if isinstance(text, str) else {}
+    reads_window = isinstance(text, str) and "p < k2_" in text and "q < k3_" in text
+    if len(windows) not in (2, 3) or not reads_window or len(call.outputs) != 1:
+        raise NotKnown("what the code does")
+    places = prod(map(int, windows.values()))
+    if "@dout(" not in text:
+        return Cost(other=size_of(call.out()) * places)
+    gradients = size_of(call.inputs[1].type) if call.inputs[1].type is not None else 0
+    picks_one = "@pout(" in text and "==" in text  # of a maximum
+    return Cost(other=gradients * (1 if picks_one else places))
 
 
 def covered(size: int, results: int) -> int:

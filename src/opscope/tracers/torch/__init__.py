@@ -16,8 +16,17 @@ from .session import Session, models_in, optimizers_in
 HOW = ("auto", "record", *WAYS)
 
 
-def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType) -> Capture:
-    """Call a module or a function once, or take a graph that exists already as it is."""
+def trace(
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    how: str,
+    caller: FrameType,
+    lean: bool = False,
+    fakes: Any = None,
+) -> Capture:
+    """Call a module or a function once, or take a graph that exists already as it is. `lean`, `fakes`: see Session."""
     if how in WAYS:
         return importlib.import_module(WAYS[how]).capture(target, args, kwargs, caller=caller)
     if how == "auto" and not args and not kwargs and (found := existing(target)) is not None:
@@ -33,6 +42,8 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
         main=model,
         arguments=named_arguments(getattr(target, "forward", target), args, kwargs),
         hide_root=model is not None,
+        lean=lean,
+        fakes=fakes,
     )
     try:
         result = target(*args, **kwargs)

@@ -92,6 +92,7 @@ class _Assembly:
         self._pools = Pools()
         self._warnings: list[str] = []
         self._count = recorded.log.count
+        self._made_by = _producers(self._log, len(recorded.memory))
         self._phases = [self._phase(i) for i in range(self._count)]
         self._step_of = _step_numbers(recorded.steps, self._count)
         self._optimizer_at = _optimizers_at(recorded.steps)
@@ -185,7 +186,7 @@ class _Assembly:
                 scope = homes.get(home, self._step_scope(self._step_of[i]))
             scopes.append(scope)
             stacks.append(stacks[model] if not log.place[i] and model is not None else self._stack(log.place[i]))
-            if self._phases[i] == "forward":
+            if log.accumulated and self._phases[i] == "forward":
                 for value in log.use_value[begin : log.use_end[i]]:
                     if value >= 0:
                         homes.setdefault((self._step_of[i], self._r.memory.storage(value)), scope)
@@ -242,8 +243,7 @@ class _Assembly:
     def _sums_of_gradients(self, forward: dict[int, int]) -> set[int]:
         """Where gradients of two ways meet, the engine adds them, right after the function that ran last. That
         function's operator has no part in it: one of the two comes from somewhere else."""
-        log = self._log
-        made_by = _producers(log, len(self._r.memory))
+        log, made_by = self._log, self._made_by
         found: set[int] = set()
         for i in forward:
             if log.place[i] or log.schemas[log.schema[i]].name not in ("aten.add.Tensor", "aten.add_.Tensor"):
@@ -275,9 +275,8 @@ class _Assembly:
     def _roles(self) -> list[tuple[str, str]]:
         """Name and role of every value."""
         memory, names = self._r.memory, self._r.names
-        made_by = _producers(self._log, len(memory))
         found: list[tuple[str, str]] = []
-        for value, producer in enumerate(made_by):
+        for value, producer in enumerate(self._made_by):
             known = names.places.get(memory.place[value]) or names.storages.get(memory.storage(value))
             variable = self._r.variables.get(value, "")
             if producer < 0:
@@ -287,12 +286,14 @@ class _Assembly:
             else:
                 role = "gradient" if self._phases[producer] == "backward" else "activation"
                 found.append((variable, role))
-        self._name_constants(found, made_by)
+        self._name_constants(found)
         return found
 
-    def _name_constants(self, roles: list[tuple[str, str]], made_by: list[int]) -> None:
+    def _name_constants(self, roles: list[tuple[str, str]]) -> None:
         """What has no name is called by the line that reads it first."""
-        log = self._log
+        log, made_by = self._log, self._made_by
+        if all(name or by >= 0 for (name, _), by in zip(roles, made_by, strict=True)):
+            return
         begin = 0
         for i in range(self._count):
             for value in log.use_value[begin : log.use_end[i]]:
@@ -311,7 +312,7 @@ class _Assembly:
         reasons: Counter[str] = Counter()
         begin = 0
         for i in range(self._count):
-            why = self._why_alone(i, forward, originals)
+            why = self._why_alone(i, forward, originals) if self._phases[i] != "forward" else ""
             if why:
                 reasons[why.partition(" of ")[0]] += 1
             device = self._device(begin, log.output_end[i])
@@ -363,10 +364,7 @@ class _Assembly:
 
     def _device(self, begin: int, end: int) -> str:
         """Where an operator ran, if not on the CPU."""
-        for value in self._log.output_value[begin:end]:
-            device = self._r.memory.device(value)
-            return "" if device == "cpu" else device
-        return ""
+        return self._r.memory.device(self._log.output_value[begin]) if begin < end else ""
 
     def _build(
         self,
@@ -379,41 +377,29 @@ class _Assembly:
         originals: dict[int, int],
     ) -> Graph:
         log, memory = self._log, self._r.memory
+        string = self._pools.string
         types = [tensor_type(self._pools, window) for window in memory.windows]
+        ops = [string(schema.name) for schema in log.schemas]
+        arguments = [string(name) for name in log.argument_names]
         owners: dict[int, int] = {}  # storage -> the first value in it
-        made_by = _producers(log, len(memory))
-        inputs: list[int] = []
-
-        def append(value: int) -> None:
-            # Values are numbered as they were met, so they are made in that order, whoever made them.
-            storage = owners.setdefault(memory.storage(value), value)
-            name, role = roles[value]
-            type_ = types[memory.window_number(value)]
-            if made_by[value] < 0:
-                builder.value(type_, name=name, role=role, storage=storage)
-                if role == "input":
-                    inputs.append(value)
-            else:
-                builder.output(made_by[value], type_, name=name, role=role, storage=storage)
-
-        begin = 0
-        for i in range(self._count):
-            end = log.use_end[i]
-            arguments = [log.argument_names[a] for a in log.use_argument[begin:end]]
-            builder.node(
-                log.schemas[log.schema[i]].name,
-                log.use_value[begin:end],
-                args=arguments,
-                scope=scopes[i],
-                stack=stacks[i],
-                attrs=attrs[i],
-                phase=self._phases[i],
-            )
-            begin = end
-        for value in range(len(memory)):
-            append(value)
+        builder.columns(
+            ops=[ops[number] for number in log.schema],
+            scopes=scopes,
+            stacks=stacks,
+            attrs=attrs,
+            phases=self._phases,
+            use_ends=log.use_end,
+            use_values=log.use_value,
+            use_args=[arguments[number] for number in log.use_argument],
+            types=[types[memory.window_number(value)] for value in range(len(memory))],
+            names=[string(name) if name else 0 for name, _ in roles],
+            roles=[role for _, role in roles],
+            storages=[owners.setdefault(memory.storage(value), value) for value in range(len(memory))],
+            producers=self._made_by,
+        )
+        inputs = [value for value, by in enumerate(self._made_by) if by < 0 and roles[value][1] == "input"]
         builder.inputs.extend(self._in_order(inputs, roles))
-        builder.outputs.extend(self._outputs(made_by))
+        builder.outputs.extend(self._outputs())
         for i, original in forward.items():
             if i not in self._sums:
                 builder.link("grad", original, i)
@@ -426,12 +412,12 @@ class _Assembly:
         order = {name: place for place, name in enumerate(self._r.arguments)}
         return sorted(inputs, key=lambda value: (order.get(roles[value][0], len(order)), value))
 
-    def _outputs(self, made_by: list[int]) -> list[int]:
+    def _outputs(self) -> list[int]:
         if self._r.outputs is not None:
             return list(dict.fromkeys(self._r.outputs))
         memory = self._r.memory
         newest: dict[int, int] = {}
-        for value, producer in enumerate(made_by):
+        for value, producer in enumerate(self._made_by):
             if producer >= 0 and memory.is_alive(memory.storage(value)):
                 newest[memory.place[value]] = value
         read = set(self._log.use_value)

@@ -34,9 +34,10 @@ class Active(NamedTuple):
 
 
 class Calls:
-    def __init__(self, torch: Any, modules: Modules, places: Places, base: FrameType | None) -> None:
+    def __init__(self, torch: Any, modules: Modules, places: Places, base: FrameType | None, *, lean: bool = False) -> None:
         self._modules = modules
         self._places = places
+        self._lean = lean
         self._base = base  # the first frame that is not the user's recorded code
         self._current_node = private.current_node(torch)
         self.rows: list[Call] = []
@@ -58,7 +59,7 @@ class Calls:
         parent = top.call if top else -1
         is_recomputed = self.rows[parent].is_recomputed if top else self._current_node() is not None
         stop, outside = (top.frame, top.place) if top else (self._base, 0)
-        place = self._places.at(frame, stop, outside)
+        place = 0 if self._lean else self._places.at(frame, stop, outside)
         steps = self._modules.steps(module, top.module if top else None, frame)
         call = len(self.rows)
         self.rows.append(Call(parent, steps, place, is_recomputed))

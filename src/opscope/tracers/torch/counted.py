@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import os
 import sys
@@ -15,8 +14,9 @@ from typing import Any
 from opscope.errors import OpscopeError
 from opscope.tracers.counting import Counted, Held
 
+from .copies import copied
 from .graphs.guard import modules_in, unchanged
-from .private import find, the_torch
+from .private import fake_maker, find, the_torch
 from .subject import mapped, tensors_in
 
 _SPARE = 1.5  # a forward pass needs the parameters and something for the activations
@@ -31,14 +31,15 @@ def count(
         raise OpscopeError(f"train=True needs a torch.nn.Module, not {type(target).__qualname__}")
     modules = modules_in((target,))
     held = tuple(_held(modules))
-    has_numbers = all(_is_real(t) for t in [*tensors_in((args, kwargs)), *_tensors(modules)])
+    tensors = [*tensors_in((args, kwargs)), *_tensors(modules)]
+    has_numbers = all(map(_is_real, tensors))
     if fake is None:
-        fake = not has_numbers or not _fits(modules, args, kwargs, train)
+        fake = not has_numbers or not _fits(tensors, train)
     if not fake:
-        return Counted(_on_real(target, args, kwargs, train, caller), held)
+        return Counted(_on_real(target, args, kwargs, train, caller, tensors), held)
     if not isinstance(target, torch.nn.Module):
         if has_numbers:
-            return Counted(_on_real(target, args, kwargs, train, caller), held)
+            return Counted(_on_real(target, args, kwargs, train, caller, tensors), held)
         raise OpscopeError("only a torch.nn.Module can be counted without numbers")
     guesses: list[str] = []
     try:
@@ -46,8 +47,8 @@ def count(
     except Exception as error:
         if not isinstance(error, _CannotCopy) and not _depends_on_data(error):
             raise
-        if has_numbers and _fits(modules, args, kwargs, train):
-            return Counted(_on_real(target, args, kwargs, train, caller), held)
+        if has_numbers and _fits(tensors, train):
+            return Counted(_on_real(target, args, kwargs, train, caller, tensors), held)
         if isinstance(error, _CannotCopy):
             raise
         capture = _on_fake(target, args, kwargs, train, caller, guesses)
@@ -61,14 +62,15 @@ class _CannotCopy(OpscopeError):
 # -- on real tensors -----------------------------------------------------------------------------------
 
 
-def _on_real(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool, caller: FrameType) -> Any:
+def _on_real(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool, caller: FrameType, tensors: list[Any]
+) -> Any:
     from . import trace
 
-    modules = modules_in((target,))
     with ExitStack() as stack:
         stack.enter_context(unchanged(target))
-        stack.enter_context(_gradients_kept([*_tensors(modules), *tensors_in((args, kwargs))]))
-        return trace(_called(target, train), args, kwargs, how="record", caller=caller)
+        stack.enter_context(_gradients_kept(tensors))
+        return trace(_called(target, train), args, kwargs, how="record", caller=caller, lean=True)
 
 
 @contextmanager
@@ -130,20 +132,21 @@ def _on_fake(
     fakes: Any = find("torch._subclasses.fake_tensor", "FakeTensorMode")
     if fakes is None:
         raise OpscopeError(f"torch {torch.__version__} has no fake tensors: count with fake=False")
-    mode = _mode_of([*tensors_in((args, kwargs)), *_tensors([target])]) or fakes(allow_non_fake_inputs=True)
-    memo: dict[int, Any] = {}
     held = _tensors([target])
+    mode = _mode_of([*tensors_in((args, kwargs)), *held]) or fakes(allow_non_fake_inputs=True)
+    memo: dict[int, Any] = {}
     memory = Counter(_place(tensor) for tensor in {id(tensor): tensor for tensor in held}.values())
+    make = fake_maker(torch, mode)
     for tensor in held:
         if id(tensor) not in memo and memory[_place(tensor)] == 1 and _is_plain(tensor):
-            memo[id(tensor)] = _quickly_faked(mode, tensor)
+            memo[id(tensor)] = _quickly_faked(make, tensor)
     with unchanged(target), mode:
         for tensor in held:
             if id(tensor) not in memo:
                 memo[id(tensor)] = _faked(mode, tensor)
         given, named = mapped(lambda tensor: _faked(mode, tensor), (args, kwargs))
         try:
-            model = copy.deepcopy(target, memo)
+            model = copied(target, memo)
         except Exception as error:
             raise _CannotCopy(
                 f"the model cannot be copied without its numbers ({type(error).__name__}: {error}): "
@@ -152,7 +155,9 @@ def _on_fake(
         with ExitStack() as stack:
             if guesses is not None:
                 stack.enter_context(_guessing(guesses))
-            return trace(_called(model, train), given, named, how="record", caller=caller)
+            # Symbolic sizes are torch's to work out.
+            fakes = mode if getattr(mode, "shape_env", None) is None else None
+            return trace(_called(model, train), given, named, how="record", caller=caller, lean=True, fakes=fakes)
 
 
 def _mode_of(tensors: list[Any]) -> Any:
@@ -180,13 +185,11 @@ def _is_plain(tensor: Any) -> bool:
     return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided and _is_real(tensor)
 
 
-def _quickly_faked(mode: Any, tensor: Any) -> Any:
+def _quickly_faked(make: Any, tensor: Any) -> Any:
     """What `from_tensor` gives for a tensor that shares its memory with no other, at a tenth of the time."""
     torch = the_torch()
-    fake_tensor: Any = find("torch._subclasses.fake_tensor", "FakeTensor")
 
-    shape = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-    fake = fake_tensor(mode, shape, tensor.device)
+    fake = make(torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta"), tensor.device)
     if isinstance(tensor, torch.nn.Parameter):
         fake._is_param = True  # what makes a tensor of another class a parameter
     return fake.requires_grad_(tensor.requires_grad)
@@ -237,7 +240,10 @@ def _guessing(guesses: list[str]) -> Generator[None, None, None]:
 
 
 def _tensors(modules: list[Any]) -> list[Any]:
-    return [t for module in modules for t in (*module.parameters(), *module.buffers())]
+    """Parameters and buffers, each once."""
+    parts = [part for module in modules for part in module.modules()]
+    held = [t for part in parts for t in (*part._parameters.values(), *part._buffers.values()) if t is not None]
+    return list({id(tensor): tensor for tensor in held}.values())
 
 
 def _is_real(tensor: Any) -> bool:
@@ -275,10 +281,10 @@ def _window(tensor: Any) -> Any:
         return _place(tensor)
 
 
-def _fits(modules: list[Any], args: Any, kwargs: Any, train: bool) -> bool:
+def _fits(tensors: list[Any], train: bool) -> bool:
     """Whether the memory that is free will do, by a rough measure."""
-    needed = sum(t.numel() * t.element_size() for t in [*_tensors(modules), *tensors_in((args, kwargs))] if t.is_meta)
-    there = sum(t.numel() * t.element_size() for t in [*_tensors(modules), *tensors_in((args, kwargs))] if _is_real(t))
+    needed = sum(t.numel() * t.element_size() for t in tensors if t.is_meta)
+    there = sum(t.numel() * t.element_size() for t in tensors if _is_real(t))
     free = _free_memory()
     return free is None or needed + there * ((_TRAINED if train else _SPARE) - 1) < free
 

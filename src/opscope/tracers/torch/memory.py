@@ -214,7 +214,9 @@ class Memory:
         return self.place[value] & (1 << WINDOW_BITS) - 1
 
     def device(self, value: int) -> str:
-        return str(self._devices[self.storage(value)])
+        """Where a value is, if not on the CPU."""
+        device = self._devices[self.storage(value)]
+        return "" if device.type == "cpu" else str(device)
 
     def storage_of(self, tensor: Any) -> int:
         try:

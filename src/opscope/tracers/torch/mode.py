@@ -25,6 +25,7 @@ from . import private
 from .calls import Calls
 from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
+from .remembered import Remembered
 from .schemas import OTHER, TENSOR, Schema
 
 NO_SEQUENCE = -1
@@ -98,6 +99,8 @@ class Recorder:
         *,
         times: bool = False,
         values: bool = False,
+        lean: bool = False,
+        remembered: Remembered | None = None,
     ) -> None:
         self.log = Log()
         self.is_on = True
@@ -113,6 +116,8 @@ class Recorder:
         self._base = base
         self._times = times
         self._values = values
+        self._lean = lean  # without the Python lines that operators are called from
+        self._remembered = remembered
         self._seen_outside = 0
         self._schemas: dict[Any, int] = {}
         self._constants: dict[Any, int] = {}
@@ -135,7 +140,8 @@ class Recorder:
         times, values, home = self._times, self._values, threading.get_ident()
 
         frame_at, caller, grad_enabled = sys._getframe, self._caller(), self._grad_enabled
-        engine, nodes = self._engine, self._nodes
+        engine, nodes, lean = self._engine, self._nodes, self._lean
+        run = self._remembered.run if self._remembered is not None else None
 
         def dispatch(
             mode: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -144,13 +150,12 @@ class Recorder:
             # Whatever goes wrong in the noting: the operator runs exactly once.
             if not self.is_on:
                 return func(*args, **kwargs)
-            frame = caller(frame_at(0).f_back)
             number = schema_numbers.get(func)
             if number is None:
                 number = self._new_schema(func)
             schema = schemas[number]
             if not schema.computes:
-                return func(*args, **kwargs)
+                return func(*args, **kwargs) if run is None else run(func, args, kwargs)
             uses: list[int] = []
             constants: list[Any] = [number]
             written: list[Any] | None = None
@@ -178,7 +183,7 @@ class Recorder:
                 if kwargs or not schema.slots:
                     self._rare_inputs(schema, args, kwargs, uses, constants)
                 if len(outside) != self._seen_outside:
-                    self._name_outside(frame)
+                    self._name_outside(caller(frame_at(0).f_back))
                 if schema.may_write:
                     written = self._about_to_write(schema, args, kwargs, uses)
             except Exception as error:
@@ -186,7 +191,7 @@ class Recorder:
                 return func(*args, **kwargs)
             sequence = sequence_number() - 1
             began = time.perf_counter() if times else 0.0
-            out = func(*args, **kwargs)
+            out = func(*args, **kwargs) if run is None else run(func, args, kwargs)
             took = time.perf_counter() - began if times else 0.0
             try:
                 if written is None and isinstance(out, tensor_type):
@@ -202,12 +207,17 @@ class Recorder:
                 else:
                     call, stop, around = -1, base, 0
                 node = current_node()
-                if node is None:
+                if node is None and lean and call >= 0:
+                    # Walking up the frames is most of the work, more so after an operator that took the caches.
+                    place, state, node_sequence, node_name = 0, 0, NO_SEQUENCE, 0
+                elif node is None:
+                    frame = caller(frame_at(0).f_back)
                     place = place_at(frame, stop, around)
                     if call < 0 and flags[place] & GENERATOR:
                         call = self._call_of_generator(frame)
                     state, node_sequence, node_name = 0, NO_SEQUENCE, 0
                 else:
+                    frame = caller(frame_at(0).f_back)
                     state = IN_BACKWARD | GRAD_ENABLED if grad_enabled() else IN_BACKWARD
                     # What the engine itself calls has the line of the forward operator.
                     is_engine = frame is None or id(frame.f_code) in engine

@@ -48,13 +48,13 @@ class Modules:
     def add_root(self, name: str, module: Any) -> None:
         self._roots.append((name, weakref.ref(module)))
         top = () if self._hide_root and len(self._roots) == 1 else (Step(name, type(module).__name__),)
+        by_path: dict[str, Way] = {"": top}  # whoever holds a module comes before it
         for path, inner in module.named_modules(remove_duplicate=False):
-            way, holder = list(top), module
-            for part in path.split(".") if path else ():
-                holder = getattr(holder, part, None)
-                way.append(Step(part, type(holder).__name__ if holder is not None else ""))
+            if path:
+                above, _, name = path.rpartition(".")
+                by_path[path] = (*by_path.get(above, top), Step(name, type(inner).__name__))
             self._references[id(inner)] = weakref.ref(inner)
-            self._ways.setdefault(id(inner), []).append(tuple(way))
+            self._ways.setdefault(id(inner), []).append(by_path[path])
 
     def roots(self) -> Iterator[tuple[str, Any]]:
         for name, reference in self._roots:

@@ -78,6 +78,40 @@ def watch_optimizers(before: Callable[..., None], after: Callable[..., None]) ->
     return handles
 
 
+def fake_maker(torch: Any, mode: Any) -> Callable[[Any, Any], Any]:
+    """Makes fake tensors of one mode, each from a meta tensor and a device.
+
+    FakeTensor's own constructor spends most of its time on arguments that are never given. Here the tensor is made as it
+    makes it, and gets the attributes of one that it made, if that gives the same in this release; else it is called.
+    """
+    cls: Any = find("torch._subclasses.fake_tensor", "FakeTensor")
+
+    def by_constructor(plain: Any, device: Any) -> Any:
+        return cls(mode, plain, device)
+
+    unsafe = getattr(mode, "_allow_unsafe_data_ptr_access", False)
+    guard: Any = find("torch._C", f"_set_{'warn_deprecated' if unsafe else 'throw'}_on_mutable_data_ptr")
+    make = torch.Tensor._make_subclass
+    attributes: dict[Any, dict[str, Any]] = {}
+
+    def directly(plain: Any, device: Any) -> Any:
+        known = attributes.get(device)
+        if known is None:
+            known = attributes[device] = dict(by_constructor(plain, device).__dict__)
+        made = make(cls, plain, False, dispatch_device=True, device_for_backend_keys=device)
+        guard(made)
+        made.__dict__.update(known)
+        return made
+
+    try:
+        plain, device = torch.empty(2, 3, device="meta"), torch.device("cpu")
+        one, other = directly(plain, device), by_constructor(plain, device)
+        is_same = one.__dict__ == other.__dict__ and str(one) == str(other) and one.device == other.device
+    except (AttributeError, TypeError, RuntimeError):
+        return by_constructor
+    return directly if is_same else by_constructor
+
+
 # -- looking -------------------------------------------------------------------------------------
 
 

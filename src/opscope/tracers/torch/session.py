@@ -23,6 +23,7 @@ from .memory import Memory
 from .mode import Recorder, make_mode
 from .names import Modules, Named, held_in, name_in_frame, nested, optimizer_tensors, variables
 from .places import Places
+from .remembered import Remembered
 
 _OWN = str(Path(__file__).parents[2]) + os.sep
 
@@ -30,7 +31,8 @@ OPEN: list[Session] = []  # those under way, for who wants to show how far they 
 
 
 class Session:
-    """See opscope.tracers.registry.Session. With `steps`, the recording ends when every optimizer has made so many."""
+    """See opscope.tracers.registry.Session. With `steps`, the recording ends when every optimizer has made so many.
+    `lean`: without source lines, for who only counts. `fakes`: the mode of the fake tensors that are counted on."""
 
     def __init__(
         self,
@@ -45,6 +47,8 @@ class Session:
         values: bool = False,
         times: bool = False,
         steps: int | None = None,
+        lean: bool = False,
+        fakes: Any = None,
     ) -> None:
         self._torch = torch
         self._root = os.path.dirname(torch.__file__) + os.sep
@@ -58,12 +62,23 @@ class Session:
         self._sequence = private.sequence_number(torch)
         self._first_sequence = self._sequence() if self._sequence else 0
         self._is_open = True
+        self._lean = lean
         self._places = Places(torch)
         self._memory = Memory(torch)
         self._modules = Modules(list(models), main, hide_root)
         base = caller.f_back
-        self._calls = Calls(torch, self._modules, self._places, base)
-        self._recorder = Recorder(torch, self._memory, self._calls, self._places, base, times=times, values=values)
+        self._calls = Calls(torch, self._modules, self._places, base, lean=lean)
+        self._recorder = Recorder(
+            torch,
+            self._memory,
+            self._calls,
+            self._places,
+            base,
+            times=times,
+            values=values,
+            lean=lean,
+            remembered=Remembered(torch, fakes, self._memory) if fakes is not None else None,
+        )
         self._handles = private.watch_optimizers(self._before_step, self._after_step)
         self._names = Names()
         self._mode: Any = None
@@ -88,7 +103,9 @@ class Session:
     def finish(self, result: Any = None) -> Capture:
         try:
             self._stop()
-            self._take_names([])
+            # Without source lines nothing but gradients gets a name while the model runs.
+            if not self._lean or len(self._recorder.log.node_names) > 1:
+                self._take_names([])
             if not self.count:
                 raise NothingRecorded(
                     "PyTorch ran no operator while it was recorded: there is no graph to show"

@@ -30,8 +30,7 @@ def unchanged(*targets: Any) -> Generator[list[warnings.WarningMessage], None, N
     with ExitStack() as stack:
         heard = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
-        for name in ("torch._subclasses.fake_tensor", "torch._dynamo", "torch._export", "torch.export", "torch.fx"):
-            stack.enter_context(_quiet(name))  # what they log as an error, we tell in one line
+        stack.enter_context(_quiet())
         stack.enter_context(_printed_only_on_success())
         stack.callback(torch.set_grad_enabled, torch.is_grad_enabled())
         stack.callback(torch.random.set_rng_state, torch.random.get_rng_state())
@@ -61,11 +60,15 @@ def _printed_only_on_success() -> Generator[None, None, None]:
     sys.stderr.write(held.getvalue())
 
 
+_LOUD = ("torch._subclasses.fake_tensor", "torch._dynamo", "torch._export", "torch.export", "torch.fx")
+
+
 @contextmanager
-def _quiet(name: str) -> Generator[None, None, None]:
-    """Without the logs of a package, of its parts too."""
-    known = [n for n in logging.root.manager.loggerDict if n == name or n.startswith(f"{name}.")]
-    loggers = [logging.getLogger(n) for n in {name, *known}]
+def _quiet() -> Generator[None, None, None]:
+    """Without the logs of some packages and of their parts: what they log as an error, we tell in one line."""
+    inside = tuple(f"{name}." for name in _LOUD)
+    known = [name for name in logging.root.manager.loggerDict if name.startswith(inside)]
+    loggers = [logging.getLogger(name) for name in (*_LOUD, *known)]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True
