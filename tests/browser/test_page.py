@@ -145,7 +145,6 @@ def test_search_steps_through_its_results(page: Page, one_file: Path) -> None:
     ready(page, one_file.as_uri())
     page.keyboard.press("/")
     page.keyboard.type("op:multiply phase:forward")
-    page.wait_for_timeout(200)
     page.evaluate("opscope.idle()")
     expect(page.get_by_text("2 found").first).to_be_visible()
     page.keyboard.press("Enter")
@@ -157,7 +156,6 @@ def test_search_steps_through_its_results(page: Page, one_file: Path) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("/")
     page.keyboard.type("colour:red")
-    page.wait_for_timeout(200)
     page.evaluate("opscope.idle()")
     expect(page.locator(".hint.error")).to_contain_text("colour")
 
@@ -167,8 +165,7 @@ def test_the_url_brings_the_view_back(page: Page, one_file: Path) -> None:
     page.evaluate("opscope.expand('backward:model/linear2')")
     page.evaluate("opscope.select(['backward:model/linear2'])")
     page.evaluate("opscope.view(100, 200, 0.5)")
-    page.wait_for_timeout(400)
-    page.evaluate("opscope.idle()")
+    page.wait_for_url(lambda url: "v=100,200,0.5" in url)
     before, url = state(page), page.url
     page.goto("about:blank")
     ready(page, url)

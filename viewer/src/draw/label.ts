@@ -94,6 +94,8 @@ export class Fitter {
       const bar = boxes.kind[box] === BoxKind.Input ? 0 : BAR.left + BAR.width;
       const room = (boxes.width[box]! - bar) * (step / STEPS) - 2 * SMALL.gap;
       text = fitText(clean(texts[boxes.title[box]!] ?? ''), room, SMALL.size, true);
+      // One letter and three dots say nothing.
+      if (text.endsWith('…') && [...text].length < 3) text = '';
       this.#small.set(box, text);
     }
     return text;

@@ -6,7 +6,7 @@ import { BAR, cardHeight, FONT, SMALL, TITLE_WEIGHT } from './metrics.ts';
 import type { Bag } from './tree.ts';
 
 /** A card must be this large on the screen. */
-const LEAST = { width: 28, height: 10 } as const;
+const LEAST = { width: 20, height: 10 } as const;
 /** More would be too much to read, and to draw in time. */
 const MOST = 1300;
 

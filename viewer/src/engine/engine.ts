@@ -323,10 +323,12 @@ export class Engine {
   /** Build the tree anew, and open in it what was open before (by scope and phase). */
   private retree(view: View, options: ViewOptions): void {
     const before = view.tree as Tree | undefined;
-    const wasOpen = new Set<string>();
-    if (before)
-      for (let g = 1; g < before.groups; g++)
-        if (view.open[g]) wasOpen.add(`${before.scope[g]}/${before.isPhase[g] ? before.phase[g] : ''}`);
+    const [wasOpen, wasUnfolded] = [new Set<string>(), new Set<string>()];
+    const keyOf = (tree: Tree, g: number) => `${tree.scope[g]}/${tree.isPhase[g] ? tree.phase[g] : ''}`;
+    for (let g = 0; before && g < before.groups; g++) {
+      if (view.open[g]) wasOpen.add(keyOf(before, g));
+      if (view.unfolded[g]) wasUnfolded.add(keyOf(before, g));
+    }
     view.options = options;
     const inlined = options.constants ? new Uint8Array(view.graph.nodes) : constants(view.graph);
     if (!options.saved) view.kept.forEach((value, node) => value >= 0 && (inlined[node] = 1));
@@ -346,9 +348,9 @@ export class Engine {
     view.repeats = new Repeats(view.graph, view.tree);
     view.open[0] = 1;
     for (let g = 1; before && g < view.tree.groups; g++) {
-      const key = `${view.tree.scope[g]}/${view.tree.isPhase[g] ? view.tree.phase[g] : ''}`;
-      if (wasOpen.has(key) || (view.tree.isPhase[g] && !before.isPhase.includes(1))) view.open[g] = 1;
+      if (wasOpen.has(keyOf(view.tree, g)) || (view.tree.isPhase[g] && !before.isPhase.includes(1))) view.open[g] = 1;
     }
+    for (let g = 0; wasUnfolded.size && g < view.tree.groups; g++) if (wasUnfolded.has(keyOf(view.tree, g))) view.unfolded[g] = 1;
   }
 
   /** Open groups as long as the picture stays readable: all of a level or none, so that equal things look equal. */

@@ -20,14 +20,14 @@ import type { Client } from '../state/client.ts';
 import * as hash from '../state/hash.ts';
 import { LANGUAGES, type Language, type Words } from '../state/words.ts';
 import { writeSvg } from '../svg/write.ts';
-import { about, redrawChrome } from './chrome.ts';
+import { about, redrawChips, redrawChrome } from './chrome.ts';
 import { bind } from './events.ts';
 import { writeHash } from './handle.ts';
 import { costPanel, loadCosts, loadTotals } from './costs.ts';
 import { showLow } from './lower.ts';
 import { outline, repaint } from './painting.ts';
 import { SplitPane } from './split.ts';
-import { drawStage, goToStage, loadChanges, pickChange, showFate, type Compare } from './stages.ts';
+import { drawStage, goToStage, loadChanges, pickChange, redrawStages, showFate, type Compare } from './stages.ts';
 
 export interface Services {
   /** Text of a source file that is not in the capture, where a server can read it. */
@@ -256,6 +256,8 @@ export class App {
     redrawChrome(this);
     await showLow(this);
     if (saved.kernel >= 0 && saved.kernel < (this.shown?.kernels ?? 0)) await this.pickKernel(saved.kernel, this.selection.length > 0);
+    await breath();
+    this.renderer.resize(); // to the room that the panels left
     if (saved.view) this.renderer.camera.set(saved.view);
     else if (saved.open || saved.all) this.fit(0);
   }
@@ -302,6 +304,9 @@ export class App {
     if (gently && this.picture) await drawStage(this, picture, from.stage, from.overlaid);
     else {
       this.draw(picture);
+      // They take some of the drawing's room.
+      redrawStages(this, info);
+      redrawChips(this, info);
       this.begin();
       await breath(); // the picture first, then what is around it
     }
@@ -509,16 +514,19 @@ export class App {
     this.lowTab = 'code';
     redrawChrome(this);
     this.kernels.mark(index, []);
-    const refs = (await this.client.labels(kernel.nodes.slice(0, 200))).map(({ item, label }) => ({ item, label }));
-    if (!beside) {
-      showKernel(this.right, { index, name: kernel.name, runs: kernel.runs, refs, attrs: kernel.attrs }, this.words, {
-        select: (items) => this.run(this.select(items, true)),
-      });
-    }
+    if (!beside) await this.describeKernel();
     await showLow(this);
     await repaint(this, true);
     await this.goTo(kernel.nodes);
     this.remember();
+  }
+
+  /** At the right, while a kernel is picked and nothing else. */
+  private async describeKernel(): Promise<void> {
+    const index = this.pickedKernel;
+    const { name, runs, nodes, attrs } = await this.client.kernel(index);
+    const refs = (await this.client.labels(nodes.slice(0, 200))).map(({ item, label }) => ({ item, label }));
+    showKernel(this.right, { index, name, runs, refs, attrs }, this.words, { select: (items) => this.run(this.select(items, true)) });
   }
 
   async pickLine(file: string, line: number): Promise<void> {
@@ -564,7 +572,8 @@ export class App {
       trace: (way) => this.run(this.trace(way)),
       between: () => this.run(this.between()),
     });
-    if (!this.details) this.right.append(...about(this));
+    if (!this.details && this.pickedKernel >= 0) await this.describeKernel();
+    else if (!this.details) this.right.append(...about(this));
     await showFate(this);
     await this.split.follow();
     if (this.pickedKernel < 0) this.kernels.mark(-1, this.details?.kernels.map((kernel) => kernel.index) ?? []);

@@ -29,10 +29,15 @@ export function bind(app: App): void {
     hover: (x, y) => hover(app, x, y),
   });
   new ResizeObserver(() => app.renderer.resize()).observe(app.canvas);
-  let typing = 0;
+  let typing = 0; // counts as work under way, so that `idle` waits for what was typed
   app.search.addEventListener('input', () => {
-    clearTimeout(typing);
-    typing = window.setTimeout(() => app.run(app.find(app.search.value)), 150);
+    if (typing) clearTimeout(typing);
+    else app.pending++;
+    typing = window.setTimeout(() => {
+      typing = 0;
+      app.pending--;
+      app.run(app.find(app.search.value));
+    }, 150);
   });
   app.search.addEventListener('keydown', (event) => {
     if (event.key === 'Enter') app.results.step(event.shiftKey ? -1 : 1);

@@ -6,7 +6,7 @@ import type { Picture } from '../engine/messages.ts';
 import { UNKNOWN } from '../engine/shades.ts';
 import { h, replace } from '../panels/dom.ts';
 import { metricName, metricText } from '../panels/table.ts';
-import type { Fill } from '../scene.ts';
+import { BoxKind, type Fill } from '../scene.ts';
 import { kernelColours, RAMP_CSS, shadeColours } from '../state/colours.ts';
 import type { App } from './app.ts';
 import { changeLegend } from './stages.ts';
@@ -49,6 +49,7 @@ export async function fills(app: App): Promise<Fill | null> {
     replace(app.legend);
     return { colours: kernelColours(app.theme === dark), of: await app.client.kernelOf() };
   }
+  const { kind } = app.picture!.scene.boxes;
   const { shades, min, max } = await app.client.metric(app.colour);
   if (!Number.isFinite(min)) {
     replace(app.legend, `${metricName(app.colour, app.words)}: ${app.words.unknown}`);
@@ -60,7 +61,7 @@ export async function fills(app: App): Promise<Fill | null> {
     h('span', {}, metricText(app.colour, min, app.words)),
     h('i', { style: `background:${RAMP_CSS}` }),
     h('span', {}, metricText(app.colour, max, app.words)),
-    shades.includes(UNKNOWN) && h('span', { class: 'dim' }, app.words.notColoured),
+    shades.some((shade, box) => shade === UNKNOWN && kind[box] !== BoxKind.Open) && h('span', { class: 'dim' }, app.words.notColoured),
   );
   return { colours: shadeColours(app.theme.panels[2]!), of: shades };
 }
