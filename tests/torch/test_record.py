@@ -181,6 +181,42 @@ def test_gradients_accumulate() -> None:
 # -- views and writes ------------------------------------------------------------------------------
 
 
+def test_a_write_through_another_window_is_read_in_the_readers_shape() -> None:
+    def step(x: Tensor, w: Tensor) -> Tensor:
+        x.view(-1).add_(1.0)
+        return x @ w
+
+    cap = opscope.trace(step, torch.zeros(4, 6), torch.randn(6, 2))
+    add, product = (next(n for n in cap.graph.nodes if n.op.startswith(op)) for op in ("aten.add_", "aten.mm"))
+    assert [str(value.type) for value in product.inputs] == ["float32[4,6]", "float32[6,2]"]
+    assert product.inputs[0].producer == add
+    found = cap.stats()
+    assert found.total.macs == 4 * 6 * 2
+    (row,) = [row for row in found.by_op().rows if row["name"] == "aten.add_.Tensor"]
+    assert (row["read"], row["written"]) == (96, 96)  # once, though two values came of it
+
+
+@pytest.mark.parametrize("fake", [False, True])
+def test_set_shows_other_memory_and_writes_to_none(fake: bool) -> None:
+    """As a flattened LSTM does on CUDA: its weights are read as what they are."""
+
+    class Flat(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            flat = torch.randn(100)
+            self.a, self.b = nn.Parameter(flat[:50].view(5, 10)), nn.Parameter(flat[50:].view(10, 5))
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.no_grad():
+                whole = torch.empty(0).set_(self.a.untyped_storage(), 0, (100,), (1,))
+            return x @ self.a @ self.b + whole.sum()
+
+    model, x = Flat(), torch.randn(3, 5)
+    assert opscope.stats(model, x, fake=fake).total.macs == 2 * 3 * 5 * 10
+    shown = next(n for n in opscope.trace(model, x).graph.nodes if n.op.startswith("aten.set_"))
+    assert shown.attrs["source"] == "<400 bytes of memory>"
+
+
 def test_an_in_place_write_makes_a_new_value_in_the_same_memory() -> None:
     def run(x: Tensor) -> Tensor:
         y = x * 2
@@ -192,7 +228,8 @@ def test_an_in_place_write_makes_a_new_value_in_the_same_memory() -> None:
     written = node_of(graph, "aten.add_.Tensor").outputs[0]
     assert written.storage == node_of(graph, "aten.mul.Tensor").outputs[0]
     # The view was taken before the write, and shows what was written.
-    assert node_of(graph, "aten.mul.Tensor", 1).inputs == [written]
+    (shown,) = node_of(graph, "aten.mul.Tensor", 1).inputs
+    assert (shown.producer, shown.storage, str(shown.type)) == (written.producer, written.storage, "float32[2]")
 
 
 def test_a_tensor_that_was_written_in_parts_comes_from_all_of_them() -> None:

@@ -259,9 +259,25 @@ def _traffic(graph: Graph, memory: Storages, inside: Mask) -> tuple[Ints, Ints, 
     known[node[absent[value]]] = False
     made = np.flatnonzero(graph.value_producer >= 0)
     maker = graph.value_producer[made]
-    written = sum_by(maker, size[made], graph.n_nodes)
+    written = sum_by(maker, _once(maker, memory.of_value[made], size[made], memory.size), graph.n_nodes)
     known[maker[absent[made]]] = False
     return read, written, known
+
+
+def _once(maker: Ints, storage: Ints, size: Ints, whole: Ints) -> Ints:
+    """What a node writes to each memory, at its first value there. One write seen through two windows is two values, but
+    no more than all of the memory."""
+    several = np.flatnonzero(np.bincount(maker)[maker] > 1) if len(maker) else maker
+    if not len(several):
+        return size
+    key = maker[several].astype(np.int64) * len(whole) + storage[several]
+    _, first, pair = np.unique(key, return_index=True, return_inverse=True)
+    first = several[first]
+    total, most = sum_by(pair, size[several], len(first)), whole[storage[first]]
+    size = size.copy()
+    size[several] = 0
+    size[first] = np.where(most == NOT_KNOWN, total, np.minimum(total, most))
+    return size
 
 
 def _repeated(graph: Graph) -> Mask:

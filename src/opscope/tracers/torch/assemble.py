@@ -92,7 +92,7 @@ class _Assembly:
         self._pools = Pools()
         self._warnings: list[str] = []
         self._count = recorded.log.count
-        self._made_by = _producers(self._log, len(recorded.memory))
+        self._made_by = _producers(self._log, len(recorded.memory), recorded.memory.seen_through)
         self._phases = [self._phase(i) for i in range(self._count)]
         self._step_of = _step_numbers(recorded.steps, self._count)
         self._optimizer_at = _optimizers_at(recorded.steps)
@@ -448,13 +448,15 @@ class _Assembly:
 _BEFORE = "its forward operator ran before the recording began"
 
 
-def _producers(log: _Columns, values: int) -> list[int]:
+def _producers(log: _Columns, values: int, seen_through: dict[int, int]) -> list[int]:
     made_by = [-1] * values
     begin = 0
     for i, end in enumerate(log.output_end):
         for value in log.output_value[begin:end]:
             made_by[value] = i
         begin = end
+    for value, write in seen_through.items():
+        made_by[value] = made_by[write]
     return made_by
 
 

@@ -58,6 +58,7 @@ class Memory:
         # Storage -> the writes to it (window, value), since one that wrote it all.
         self.parts: dict[int, list[tuple[int, int]]] = {}
         self._taken_in: set[int] = set()  # storages whose next write reads all the writes before it
+        self.seen_through: dict[int, int] = {}  # a value -> the write that made it through another window
         self.outside: list[tuple[int, Any]] = []  # values that no recorded operator made, with a weak reference
 
     # -- the hot path ---------------------------------------------------------------------------
@@ -149,12 +150,21 @@ class Memory:
             if value <= own:
                 break
             if self._covers(written, window):
-                found.append(value)
-                return found[::-1] if len(found) > 1 else value
+                found.append(value if self.window_number(value) == window else self._seen_through(tensor, place, value))
+                return found[::-1] if len(found) > 1 else found[0]
             if self._overlap(written, window):
                 found.append(value)
         found.append(own if own >= 0 else self._from_outside(tensor, place))
         return found[::-1] if len(found) > 1 else found[0]
+
+    def _seen_through(self, tensor: Any, place: int, write: int) -> int:
+        """What a write through another window (`x.view(-1).add_(1)`) made of this tensor: its shape is not the window's."""
+        value = len(self.place)
+        self.place.append(place)
+        self._newest[place] = value
+        self.by_object[id(tensor)] = value
+        self.seen_through[value] = write
+        return value
 
     def _written(self, tensor: Any, place: int, value: int) -> None:
         storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1

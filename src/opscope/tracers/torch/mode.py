@@ -119,6 +119,7 @@ class Recorder:
         self._values = values
         self._lean = lean  # without the Python lines that operators are called from
         self._remembered = remembered
+        self._storage: Any = torch.UntypedStorage
         self._seen_outside = 0
         self._schemas: dict[Any, int] = {}
         self._constants: dict[Any, int] = {}
@@ -322,6 +323,8 @@ class Recorder:
 
     def _constant(self, constants: list[Any]) -> int:
         """Arguments that are not tensors, each set once: a model calls the same operators with the same ones."""
+        if self.log.schemas[constants[0]].takes_storage:
+            constants = [_words_for(item) if isinstance(item, self._storage) else item for item in constants]
         # With their types: 1, 1.0 and True are equal, but not the same argument.
         key: Any = (
             *[tuple(cast("list[Any]", c)) if isinstance(c, list) else c for c in constants],
@@ -429,6 +432,11 @@ def _kind_of(value: Any, tensor_type: type[Any]) -> int:
     if isinstance(value, list | tuple) and any(isinstance(item, tensor_type) for item in cast("list[Any]", value)):
         return 1
     return OTHER
+
+
+def _words_for(storage: Any) -> str:
+    """Memory is not kept, and its bytes are nobody's argument."""
+    return f"<{storage.nbytes()} bytes of memory>"
 
 
 def _without_tensors(value: Any, tensor_type: type[Any]) -> Any:

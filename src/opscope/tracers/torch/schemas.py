@@ -48,7 +48,8 @@ class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
     __slots__ = (
-        "by_name", "computes", "has_mask", "is_higher_order", "may_write", "name", "slots", "undeclared", "writes",
+        "by_name", "computes", "has_mask", "is_higher_order", "may_write", "name", "slots", "takes_storage", "undeclared",
+        "writes",
     )  # fmt: skip
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
@@ -58,9 +59,12 @@ class Schema:
         arguments: list[Any] = list(schema.arguments) if schema is not None else []
         self.slots: list[Slot] = [(a.name, _kind(str(a.type)), number(a.name)) for a in arguments]
         self.by_name: dict[str, Slot] = {slot[0]: slot for slot in self.slots}
+        # `set_` makes a tensor show other memory: it says that it writes, and writes to none.
+        is_set = self.name.startswith("aten.set_")
         self.writes: tuple[str, ...] = tuple(
-            a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write
+            a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write and not is_set
         )
+        self.takes_storage = any(str(a.type) == "Storage" for a in arguments)
         self.undeclared: tuple[str, ...] = _UNDECLARED.get(self.name, ())
         self.may_write = bool(self.writes or self.undeclared)
         self.has_mask = "attention" in self.name and any(name in self.by_name for name in MASKS)
