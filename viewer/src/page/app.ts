@@ -7,7 +7,7 @@ import type { Address, Content } from '../engine/content.ts';
 import type { CaptureInfo, Details, Picture, StageInfo, Totals, ViewOptions } from '../engine/messages.ts';
 import { CostPanel } from '../panels/cost.ts';
 import { showDetails, showKernel } from '../panels/details.ts';
-import { h, replace, short } from '../panels/dom.ts';
+import { h, replace, short, straight } from '../panels/dom.ts';
 import { ChangeList } from '../panels/changes.ts';
 import { breath, isLater } from '../panels/later.ts';
 import { ListingPanel } from '../panels/listing.ts';
@@ -562,7 +562,7 @@ export class App {
     this.tree.select(this.selection);
     // A screen reader says where the arrow keys have led.
     const { graph } = this.words.panels;
-    this.canvas.setAttribute('aria-label', this.details ? `${graph}: ${short(this.details.title, 80)}` : graph);
+    this.canvas.setAttribute('aria-label', this.details ? `${graph}: ${straight(short(this.details.title, 80))}` : graph);
     showDetails(this.right, this.details, this.selection.length > 1, this.words, {
       select: (items) => this.run(this.select(items, true)),
       toggle: (item) => this.run(this.toggle(item)),
