@@ -246,6 +246,10 @@ def test_hostile_names_are_harmless(page: Page, tmp_path: Path) -> None:
     page.evaluate("opscope.expandAll()")
     for i in range(len(hostile)):
         page.evaluate(f"opscope.select(['#{i}'])")
+    page.evaluate("opscope.select(['#2'])")
+    page.get_by_role("tab", name="Table").click()
+    page.evaluate("opscope.idle()")
+    assert "\u202e" not in page.locator("#opscope").inner_html()  # or a name could look like another one
     page.evaluate("opscope.find('script')")
     assert page.evaluate("window.hacked === undefined")
 

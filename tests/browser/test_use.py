@@ -289,3 +289,21 @@ def test_a_narrow_window_has_everything(page: Page, simple: str, width: int, hei
     canvas = page.locator("canvas.graph").bounding_box()
     assert canvas is not None
     assert canvas["width"] * canvas["height"] > 0.25 * width * height
+
+
+def test_every_panel_and_button_has_a_name(page: Page, simple: str) -> None:
+    """For screen readers; the graph is named after the box that the arrow keys have led to."""
+    ready(page, simple)
+    unnamed = page.evaluate(
+        """() => {
+            const kinds = 'button, select, input, aside, canvas.graph, [role=tablist], [role=tree]';
+            const words = (e) => e.textContent.trim() || e.labels?.[0]?.textContent.trim();
+            const unnamed = (e) => !e.getAttribute('aria-label') && !words(e);
+            return [...document.querySelectorAll(kinds)].filter(unnamed).map((e) => e.outerHTML.slice(0, 80));
+        }"""
+    )
+    assert unnamed == []
+    page.evaluate("opscope.select(['forward:model/linear1'])")
+    page.locator("canvas.graph").focus()
+    press(page, "ArrowDown")
+    expect(page.locator("canvas.graph")).to_have_attribute("aria-label", "Graph: relu1")

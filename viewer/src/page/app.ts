@@ -7,7 +7,7 @@ import type { Address, Content } from '../engine/content.ts';
 import type { CaptureInfo, Details, Picture, StageInfo, Totals, ViewOptions } from '../engine/messages.ts';
 import { CostPanel } from '../panels/cost.ts';
 import { showDetails, showKernel } from '../panels/details.ts';
-import { h, replace } from '../panels/dom.ts';
+import { h, replace, short, straight } from '../panels/dom.ts';
 import { ChangeList } from '../panels/changes.ts';
 import { breath, isLater } from '../panels/later.ts';
 import { ListingPanel } from '../panels/listing.ts';
@@ -122,17 +122,12 @@ export class App {
     this.split = new SplitPane(this);
     const panes = h('div', { class: 'panes' }, this.split.element, centre);
     this.lowPanel = h('section', { class: 'low' }, this.lowHead, this.low);
+    this.leftPanel = h('aside', { class: 'left' }, this.leftHead, this.left);
     replace(
       root,
       h('header', { class: 'bar' }, h('span', { class: 'logo' }, 'opscope'), this.tabs, this.search, this.toolbar),
       this.stages,
-      h(
-        'main',
-        {},
-        h('aside', { class: 'left' }, this.leftHead, this.left),
-        h('div', { class: 'middle' }, this.chips, panes, this.lowPanel),
-        this.right,
-      ),
+      h('main', {}, this.leftPanel, h('div', { class: 'middle' }, this.chips, panes, this.lowPanel), this.right),
     );
     this.renderer = new Renderer(this.canvas, this.theme);
     this.minimap = new Minimap(this.renderer);
@@ -186,6 +181,7 @@ export class App {
   }
 
   lowPanel: HTMLElement;
+  leftPanel: HTMLElement;
 
   get words(): Words {
     return LANGUAGES[this.language];
@@ -564,6 +560,9 @@ export class App {
     this.table.select(this.selection);
     if (this.details) await this.tree.reveal(this.details.path.map((ref) => ref.item));
     this.tree.select(this.selection);
+    // A screen reader says where the arrow keys have led.
+    const { graph } = this.words.panels;
+    this.canvas.setAttribute('aria-label', this.details ? `${graph}: ${straight(short(this.details.title, 80))}` : graph);
     showDetails(this.right, this.details, this.selection.length > 1, this.words, {
       select: (items) => this.run(this.select(items, true)),
       toggle: (item) => this.run(this.toggle(item)),

@@ -26,7 +26,17 @@ function drawChrome(app: App): void {
   app.search.placeholder = w.search;
   app.search.title = w.searchHelp;
   app.search.setAttribute('aria-label', w.search);
-  app.right.setAttribute('aria-label', w.details);
+  const named: [Element, string][] = [
+    [app.right, w.details],
+    [app.leftPanel, w.panels.left],
+    [app.leftHead, w.panels.left],
+    [app.lowPanel, w.panels.low],
+    [app.lowHead, w.panels.low],
+    [app.toolbar, w.panels.tools],
+    [app.tabs, w.panels.files],
+    [app.tree.element, w.modules],
+  ];
+  for (const [element, name] of named) element.setAttribute('aria-label', name);
   replace(
     app.tabs,
     ...app.captures.map((info, i) =>

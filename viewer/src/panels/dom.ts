@@ -5,6 +5,13 @@ import { later } from './later.ts';
 type Child = Node | string | null | undefined | false;
 type Props = Record<string, unknown>;
 
+const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Text without marks that turn the direction of writing: with them a name can look like another one. */
+export function straight(text: string): string {
+  return text.replace(TURNING, '\ufffd');
+}
+
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -12,14 +19,15 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = 
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value as EventListener);
     else if (name === 'class') element.className = String(value);
     else if (name === 'style') element.style.cssText = String(value);
-    else element.setAttribute(name, value === true ? '' : String(value));
+    else element.setAttribute(name, value === true ? '' : straight(String(value)));
   }
-  for (const child of children) if (child || child === '') element.append(child);
+  for (const child of children) if (child || child === '') element.append(typeof child === 'string' ? straight(child) : child);
   return element;
 }
 
 export function replace(element: Element, ...children: Child[]): void {
-  element.replaceChildren(...children.filter((child): child is Node | string => Boolean(child)));
+  const shown = children.filter((child): child is Node | string => Boolean(child));
+  element.replaceChildren(...shown.map((child) => (typeof child === 'string' ? straight(child) : child)));
 }
 
 /** Long names are cut in the middle, where they differ least. */

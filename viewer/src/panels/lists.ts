@@ -32,7 +32,7 @@ export class KernelList {
     this.selected = -1;
     replace(
       this.element,
-      h('p', { class: 'hint' }, rows.length ? this.words().kernelsRan(rows.length) : this.words().noKernels),
+      h('p', { class: 'hint list-head' }, rows.length ? this.words().kernelsRan(rows.length) : this.words().noKernels),
       rows.length > 0 && this.list.element,
     );
     this.list.set(rows.length);
