@@ -384,6 +384,14 @@ def test_the_jittor_resnet_is_the_same_network() -> None:
     assert stats.unknown_ops == {}
 
 
+@pytest.mark.parametrize("level", [5, 6, 7])
+def test_a_gradient_without_a_shape_is_computed_all_the_same(level: int) -> None:
+    """Paddle's logs of level 5 leave out the shape of the weights' gradients; the network is the same."""
+    stats = opscope.stats(DATA / "paddle" / f"example_v{level}.backward.log")
+    assert stats.phases["backward"]["macs"] == 597_912
+    assert stats.total.at_least == (level == 5)  # whether a sum was broadcast is in its shape
+
+
 def test_the_causal_column() -> None:
     """Where nothing is known of a mask, the dense count is the most that it can be."""
     s = Small()

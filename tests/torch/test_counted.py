@@ -115,9 +115,11 @@ def test_copies_are_those_of_deepcopy() -> None:
         (torch.full((4, 4), torch.finfo(torch.float32).min).triu(1), 10),
         (torch.ones(2, 5, dtype=torch.bool).tril(3), 9),  # with a cache of three keys
         (torch.ones(5, 2, dtype=torch.bool).tril(), 9),
+        (torch.ones(4, 4, dtype=torch.bool).tril() & torch.tensor([False, True, True, True]), 10),  # and padding
+        (torch.ones(4, 4, dtype=torch.bool).tril().triu(-1), 10),  # and only the neighbour
+        (torch.randn(4, 4) + torch.full((4, 4), float("-inf")).triu(1), 10),  # and a bias
         (torch.ones(2, 1, 4, 4, dtype=torch.bool).tril().expand(2, 3, 4, 4), 10),
         (torch.ones(4, 4, dtype=torch.bool), 0),
-        (torch.ones(4, 4, dtype=torch.bool).tril(-1), 0),
         (torch.zeros(4, 4), 0),
         (torch.randn(4, 4), 0),
         (torch.stack([torch.ones(4, 4).tril(), torch.ones(4, 4)]).bool(), 0),  # padding in one of the samples
@@ -165,3 +167,18 @@ def test_an_operator_that_fails_on_fake_tensors_fails_as_it_would() -> None:
 
     with pytest.raises(RuntimeError, match="shape '\\[7, 7\\]' is invalid"):
         opscope.stats(Wrong(), torch.randn(4, 4), fake=True)
+
+
+class Sparse(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("matrix", torch.eye(4).to_sparse())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.sparse.mm(self.matrix, x)
+
+
+def test_a_sparse_buffer_is_no_obstacle() -> None:
+    stats = opscope.stats(Sparse(), torch.randn(4, 2))
+    assert stats.total.at_least  # how many entries it has is not in the graph
+    assert stats.unknown_ops

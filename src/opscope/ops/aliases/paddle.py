@@ -115,7 +115,21 @@ paddle_momentum param < momentum_ momentum
 
 def _wanted(call: Call, count: int = 2) -> list[int]:
     """The sizes of the gradients that are computed."""
-    return [size_of(made) for made in call.outputs[:count] if made.shape is not None]
+    made = call.outputs[:count]
+    if _is_eager(call) and any(one.shape is None for one in made):
+        raise NotKnown("the size of a gradient")
+    return [size_of(one) for one in made if one.shape is not None]
+
+
+def _computed(call: Call, count: int = 2) -> int:
+    """How many gradients are computed. In a static graph, one that nobody asked for has no type; the nodes of eager
+    autograd list only those that they compute, but not always with a shape."""
+    made = call.outputs[:count]
+    return len(made) if _is_eager(call) else sum(one.shape is not None for one in made)
+
+
+def _is_eager(call: Call) -> bool:
+    return "ptr" in call.attrs  # where the node lies in memory
 
 
 @kind("paddle_matmul")
@@ -147,13 +161,13 @@ def matmul_gradient(call: Call) -> Cost:
         inner = call.size("y") // max(prod(grad[:-2]) * width, 1)
     if not inner:
         raise NotKnown("the side that is summed over")
-    return Cost(macs=prod(grad) * inner * len(_wanted(call)))
+    return Cost(macs=prod(grad) * inner * _computed(call))
 
 
 @kind("paddle_conv_gradient")
 def conv_gradient(call: Call) -> Cost:
     weight = call.shape("weight")
-    return Cost(macs=call.size("grad") * prod(weight[1:]) * len(_wanted(call)))
+    return Cost(macs=call.size("grad") * prod(weight[1:]) * _computed(call))
 
 
 @kind("paddle_batch_norm")

@@ -1,4 +1,4 @@
-"""Whether the mask of an attention is causal: every query sees the keys up to its own place, and no others."""
+"""Whether the mask of an attention is causal: no query sees a key that comes after it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ _HIDDEN = -1e4  # what is added to a score that should vanish: minus infinity, o
 
 
 def shown_by(torch: Any, mask: Any) -> int | None:
-    """How many scores of one head a causal mask shows; 0 for a mask that is not causal, None where it has no numbers.
+    """How many scores of one head a causal kernel computes; 0 for a mask that is not causal, None where it has no
+    numbers.
 
-    The places of queries and keys may be counted from the first of each, or from the last, as with a cache of keys.
+    What else a mask hides (padding, what is far away) or adds (a bias) does not change that count. The places of
+    queries and keys may be counted from the first of each, or from the last, as with a cache of keys.
     """
     if type(mask) not in (torch.Tensor, torch.nn.Parameter) or mask.is_meta or mask.dim() < 2:
         return None
@@ -21,11 +23,9 @@ def shown_by(torch: Any, mask: Any) -> int | None:
         if mask.stride(dim) == 0:
             mask = mask.narrow(dim, 0, 1)
     shows = mask if mask.dtype == torch.bool else mask > _HIDDEN
-    if mask.dtype != torch.bool and not bool(((mask == 0) | ~shows).all()):
-        return 0  # a bias: it does more than hide
     ones = torch.ones(queries, keys, dtype=torch.bool, device=mask.device)
-    for diagonal in dict.fromkeys((0, keys - queries)):
+    for diagonal in sorted({0, keys - queries}):
         causal = ones.tril(diagonal)
-        if bool((shows == causal).all()):
+        if not bool((shows & ~causal).any()):
             return int(causal.sum())
     return 0

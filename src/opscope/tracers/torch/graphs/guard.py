@@ -102,8 +102,10 @@ def _module_unchanged(module: Any) -> Generator[None, None, None]:
 
 
 def _has_numbers(tensor: Any) -> bool:
-    """Fake and meta tensors have none; those made in inference mode must not be written."""
-    return type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_meta and not tensor.is_inference()
+    """Fake and meta tensors have none; those made in inference mode must not be written. Sparse ones are let be: torch
+    can neither compare them nor write to them in place."""
+    is_plain = type(tensor).__name__ in ("Tensor", "Parameter") and tensor.layout is the_torch().strided
+    return is_plain and not tensor.is_meta and not tensor.is_inference()
 
 
 def modules_in(targets: tuple[Any, ...]) -> list[Any]:
