@@ -264,9 +264,9 @@ def _traffic(graph: Graph, memory: Storages, inside: Mask) -> tuple[Ints, Ints, 
     return read, written, known
 
 
-def _once(maker: Ints, storage: Ints, size: Ints, whole: Ints) -> Ints:
-    """What a node writes to each memory, at its first value there. One write seen through two windows is two values, but
-    no more than all of the memory."""
+def _once(maker: npt.NDArray[Any], storage: npt.NDArray[Any], size: Ints, whole: Ints) -> Ints:
+    """What a node writes to each memory, at its first value there. One write seen through two windows is two values,
+    but no more than all of the memory."""
     several = np.flatnonzero(np.bincount(maker)[maker] > 1) if len(maker) else maker
     if not len(several):
         return size

@@ -158,7 +158,7 @@ class Memory:
         return found[::-1] if len(found) > 1 else found[0]
 
     def _seen_through(self, tensor: Any, place: int, write: int) -> int:
-        """What a write through another window (`x.view(-1).add_(1)`) made of this tensor: its shape is not the window's."""
+        """What a write through another window (`x.view(-1).add_(1)`) made of this tensor, in its own shape."""
         value = len(self.place)
         self.place.append(place)
         self._newest[place] = value

@@ -48,8 +48,8 @@ class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
     __slots__ = (
-        "by_name", "computes", "has_mask", "is_higher_order", "may_write", "name", "slots", "takes_storage", "undeclared",
-        "writes",
+        "by_name", "computes", "has_mask", "is_higher_order", "may_write", "name", "slots", "takes_storage",
+        "undeclared", "writes",
     )  # fmt: skip
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
