@@ -13,6 +13,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import opscope
+from opscope.ir import Capture as IrCapture
+from opscope.ir import GraphBuilder, Origin, Pools, Stage
 
 DATA = Path(__file__).parent.parent / "data"
 STEP = DATA / "page" / "step.opscope"
@@ -255,6 +257,30 @@ def test_boxes_are_coloured_by_macs_with_sums_in_the_legend(page: Page, pages: C
     page.locator("select.tool").select_option("MACs")
     page.evaluate("opscope.idle()")
     expect(page.locator(".legend")).to_contain_text("GMACs")
+
+
+def test_causal_attention_has_a_column_of_its_own(page: Page, tmp_path: Path) -> None:
+    """An attention that is causal, and one whose mask nobody saw: "?", as its causal count is not known."""
+    builder = GraphBuilder(Pools())
+    kind = builder.pools.type("float32", (2, 4, 8, 16))
+    q = builder.input(kind, name="q")
+    mask = builder.input(builder.pools.type("bool", (8, 8)), name="mask")
+    names = ["query", "key", "value", "attn_mask"]
+    for attrs, inputs in (({"is_causal": True}, [q, q, q]), ({}, [q, q, q, mask])):
+        node = builder.node("aten.scaled_dot_product_attention", inputs, args=names[: len(inputs)], attrs=attrs)
+        builder.output(node, kind)
+    plain = IrCapture(pools=builder.pools, stages=[Stage("graph", builder.freeze())], origin=Origin(framework="torch"))
+    opscope.Capture(plain).save(tmp_path / "page.html")
+    ready(page, (tmp_path / "page.html").as_uri())
+    tab(page, "Table")
+    columns = page.locator(".low [role=columnheader]").all_inner_texts()
+    rows = [row.locator("[role=gridcell]").all_inner_texts() for row in page.locator(".low [role=row]").all()]
+    place = next(i for i, text in enumerate(columns) if text.startswith("causal MACs"))
+    found = [row[place] for row in rows if len(row) > place]
+    assert found == ["9.22 kMACs", "?"]  # 2 × 4 heads × 36 of 64 scores × 32
+    page.locator("select.tool").select_option("causal MACs")
+    page.evaluate("opscope.idle()")
+    expect(page.locator(".legend")).to_contain_text("causal MACs")
 
 
 def test_a_file_without_costs_says_how_to_get_them(page: Page, pages: Callable[[Path], str]) -> None:

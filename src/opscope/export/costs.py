@@ -61,8 +61,12 @@ def _tables(stage: int, stats: GraphStats) -> list[Table]:
 def _costs(graph: Graph, costs: CostTable, memory: Memory) -> dict[str, Column]:
     _, activation_bytes = activations_by_node(graph, memory)
     counted, sized = ~costs.unknown, costs.bytes_known
+    # Most graphs have no causal attention, and then there is nothing to say.
+    is_causal = bool((costs.causal != costs.macs).any()) or not bool(costs.causal_known.all())
+    causal = {"causal": Column(costs.causal, counted & costs.causal_known, "MACs")} if is_causal else {}
     return {
         "macs": Column(costs.macs, counted, "MACs"),
+        **causal,
         "other": Column(costs.other, counted, "FLOPs"),
         "read": Column(costs.read, sized, "B"),
         "written": Column(costs.written, sized, "B"),

@@ -56,5 +56,5 @@ def _from_arrow(read: ReadTable, name: str, unit: str) -> Column:
         return Column([row or [] for row in rows], known, unit)
     for kind, arrow_type in _ARROW.items():
         if array.type == arrow_type:
-            return Column(np.array([row or 0 for row in rows], dtype=_NUMPY[kind]), known, unit)
+            return Column(np.array([0 if row is None else row for row in rows], dtype=_NUMPY[kind]), known, unit)
     raise BadInput(f"member {read.name}: column {name!r} has the type {array.type}, which no table holds")

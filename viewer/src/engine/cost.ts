@@ -9,7 +9,7 @@ const UNKNOWN = HOW.indexOf('unknown');
 const NAMES = ['opscope: cost', 'opscope: memory', 'opscope: parameters'];
 
 /** Figures that add up: by operator, and by module. */
-export type Figure = 'macs' | 'other' | 'read' | 'written' | 'bytes' | 'parameters' | 'activations';
+export type Figure = 'macs' | 'causal' | 'other' | 'read' | 'written' | 'bytes' | 'parameters' | 'activations';
 
 export interface Storages {
   value: Int32Array; // that owns it
@@ -45,6 +45,11 @@ export class Costs {
     return capture.manifest.tables.some((table) => table.name.startsWith(`${NAMES[0]} `));
   }
 
+  /** True where attention may be causal: MACs without what the masks hide have a column of their own. */
+  static hasCausal(capture: Capture): boolean {
+    return capture.manifest.tables.some((table) => table.name.startsWith(`${NAMES[0]} `) && 'causal' in table.units);
+  }
+
   /** By operator; NaN where it is not known. */
   of(figure: Figure): Float64Array {
     const known = this.made.get(figure);
@@ -57,7 +62,9 @@ export class Costs {
       column = new Float64Array(this.nodes);
       const [elements, node] = [this.held.numbers('column elements'), this.held.numbers('column node')];
       for (let i = 0; i < elements.length; i++) if (node[i]! >= 0) column[node[i]!]! += elements[i]!;
-    } else column = this.table.numbers(`column ${figure}`);
+    } else if (figure === 'causal' && !this.table.has('column causal'))
+      column = this.of('macs'); // nothing is causal here
+    else column = this.table.numbers(`column ${figure}`);
     this.made.set(figure, column);
     return column;
   }

@@ -190,7 +190,6 @@ export class Engine {
       }
       view = newView(capture, stage, shown, options);
       view.id = id;
-      view.metrics.costs = await Costs.read(capture, stage);
       view.ghosts = diff ? replaced(diff) : [];
       view.byNode = byNode;
       this.retree(view, options);
@@ -247,6 +246,7 @@ export class Engine {
       this.view = await this.viewOf(kept.id, stage, { ...kept.options, overlay: undefined }, call === 'stage' ? kept : null);
       this.toward = toward;
       if (call === 'stage') return this.picture();
+      await this.count();
       return await (this as unknown as Record<string, (...args: unknown[]) => unknown>)[call]!(...args);
     } finally {
       this.view = kept;
@@ -677,10 +677,16 @@ export class Engine {
     for (const view of this.views.values()) {
       if (view.capture !== capture) continue;
       view.metrics.columns = Metrics.names(capture);
-      view.metrics.costs = await Costs.read(capture, view.stage);
+      view.metrics.costs = null; // read anew when it is asked for
     }
     info.costs = Costs.has(capture);
     return (info.metrics = Metrics.names(capture));
+  }
+
+  /** Read what operators cost, before a call that asks for it: the first picture does not wait for that. */
+  async count(): Promise<void> {
+    const { metrics, capture, stage } = this.view;
+    metrics.costs ??= await Costs.read(capture, stage);
   }
 
   costMap(figure: Figure, root: number, width: number, height: number): ReturnType<Calls['costMap']> {

@@ -46,7 +46,7 @@ export function figureText(name: string, value: number | null): string | null {
   if (name === 'output size' || name === 'bytes read' || name === 'bytes written') return bytesText(value);
   if (name === 'kernel time') return secondsText(value / 1e9);
   if (name === 'intensity') return `${shortNumber(value)} FLOP/B`;
-  if (name === 'MACs') return value < 1000 ? String(value) : `${shortNumber(value)}MACs`;
+  if (name === 'MACs' || name === 'causal MACs') return value < 1000 ? String(value) : `${shortNumber(value)}MACs`;
   if (name === 'other FLOPs') return value < 1000 ? String(value) : `${shortNumber(value)}FLOPs`;
   return name === 'kernels' ? value.toLocaleString('en') : shortNumber(value);
 }

@@ -14,6 +14,7 @@ const TIME = 'kernel time';
 const INTENSITY = 'intensity';
 const COSTS: Record<string, Figure> = {
   MACs: 'macs',
+  'causal MACs': 'causal',
   'other FLOPs': 'other',
   'bytes read': 'read',
   'bytes written': 'written',
@@ -52,7 +53,8 @@ export class Metrics {
   static names(capture: Capture): string[] {
     const timed = capture.manifest.tables.some((table) => table.by === 'group:kernel' && 'time' in table.units);
     const fused = capture.manifest.graphs.some((graph) => graph.groups.includes('kernel'));
-    const costs = Costs.has(capture) ? ['MACs', 'other FLOPs', 'bytes read', 'bytes written', INTENSITY] : [];
+    const causal = Costs.hasCausal(capture) ? ['causal MACs'] : [];
+    const costs = Costs.has(capture) ? ['MACs', ...causal, 'other FLOPs', 'bytes read', 'bytes written', INTENSITY] : [];
     return [...costs, OUTPUT, ...(costs.length ? ['parameters'] : []), ...(fused ? [KERNELS] : []), ...(timed ? [TIME] : [])];
   }
 

@@ -31,6 +31,9 @@ const MOVED = new Set<keyof Calls>([
   'kernelOf',
 ]);
 
+/** Calls that ask what operators cost. */
+const COUNTED = new Set<keyof Calls>(['details', 'table', 'csv', 'metric', 'costMap', 'memoryLine', 'alive', 'steps', 'roofs', 'totals']);
+
 /** Milliseconds without a call before work that can wait begins. */
 const PAUSE = 100;
 
@@ -55,6 +58,7 @@ export function serve(port: {
     const ready = call === 'attach' ? bytesOf(args[1] as Address).then((bytes) => [args[0], bytes]) : Promise.resolve(args);
     const turn = async (): Promise<void> => {
       try {
+        if (COUNTED.has(call)) await engine.count();
         const result = await calls[call]!(...(await ready));
         port.postMessage({ id, result }, MOVED.has(call) ? buffers(result) : []);
       } catch (error) {

@@ -27,9 +27,27 @@ export function costPanel(app: App): CostPanel {
   );
 }
 
-/** What all of the stage in view costs, for the panel that tells about it. */
+const MANY = 20_000; // operators: adding them up takes longer than the first picture
+const LATER = 400; // milliseconds
+
+/** What all of the stage in view costs, for the panel that tells about it. Of a large one it comes a little later. */
 export async function loadTotals(app: App): Promise<void> {
-  app.totals = app.captures[app.capture]?.costs ? await app.client.totals() : null;
+  const { capture, stage, shown } = app;
+  app.totals = null;
+  if (!app.captures[capture]?.costs || !shown) return;
+  if (shown.nodes <= MANY) app.totals = await app.client.totals();
+  else
+    setTimeout(() => {
+      if (app.capture === capture && app.stage === stage) app.run(showTotals(app));
+    }, LATER);
+}
+
+async function showTotals(app: App): Promise<void> {
+  const { capture, stage } = app;
+  const totals = await app.client.totals();
+  if (app.capture !== capture || app.stage !== stage) return;
+  app.totals = totals;
+  if (!app.details) await app.redrawPanels();
 }
 
 const counting = new WeakSet<CaptureInfo>();

@@ -14,6 +14,7 @@ export const COSTS_EN = {
   all: 'all',
   figures: {
     macs: 'MACs',
+    causal: 'MACs, causal',
     other: 'Other FLOPs',
     read: 'Bytes read',
     written: 'Bytes written',
@@ -77,6 +78,7 @@ export const COSTS_ZH: typeof COSTS_EN = {
   all: '全部',
   figures: {
     macs: 'MACs',
+    causal: '因果注意力 MACs',
     other: '其他 FLOPs',
     read: '读取字节',
     written: '写入字节',
@@ -85,6 +87,7 @@ export const COSTS_ZH: typeof COSTS_EN = {
     activations: '激活',
   },
   columns: {
+    'causal MACs': '因果注意力 MACs',
     'other FLOPs': '其他 FLOPs',
     'bytes read': '读取字节',
     'bytes written': '写入字节',

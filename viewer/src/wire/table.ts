@@ -30,6 +30,10 @@ export class Table {
     this.table = tableFromIPC(bytes, { useBigInt: false, useProxy: false });
   }
 
+  has(column: string): boolean {
+    return this.table.getChild(column) !== null && this.table.getChild(column) !== undefined;
+  }
+
   get rows(): number {
     return this.table.numRows;
   }
