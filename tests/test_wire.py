@@ -13,7 +13,10 @@ import pytest
 
 import opscope
 from conftest import DATA
+from golden import round_trip
 from opscope import wire
+from opscope.ir import Table, column
+from opscope.ir.columns import frozen
 from opscope.ir.text import dump
 
 SAMPLE = DATA / "jittor" / "simple_model_train.pkl"
@@ -156,3 +159,14 @@ def test_a_failed_write_leaves_the_old_file(saved: Path) -> None:
 def test_where_nothing_can_be_written() -> None:
     with pytest.raises(opscope.OpscopeError, match="cannot write here"):
         opscope.open(SAMPLE).save("/nowhere/at/all.opscope")
+
+
+def test_a_negative_zero_stays_one() -> None:
+    numbers = np.array([-0.0, 0.0, 1.5])
+    table = Table(0, "node", frozen(range(3)), {"x": column(numbers, known=[True, True, False])})
+    capture = opscope.open(SAMPLE)
+    capture.tables["figures"] = table
+    again = round_trip(capture).tables["figures"].columns["x"]
+    assert isinstance(again.values, np.ndarray)
+    assert np.signbit(again.values[:2]).tolist() == [True, False]
+    assert again.known.tolist() == [True, True, False]

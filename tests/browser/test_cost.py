@@ -270,7 +270,7 @@ def test_causal_attention_has_a_column_of_its_own(page: Page, tmp_path: Path) ->
         node = builder.node("aten.scaled_dot_product_attention", inputs, args=names[: len(inputs)], attrs=attrs)
         builder.output(node, kind)
     plain = IrCapture(pools=builder.pools, stages=[Stage("graph", builder.freeze())], origin=Origin(framework="torch"))
-    opscope.Capture(plain).save(tmp_path / "page.html")
+    opscope.Capture.of(plain).save(tmp_path / "page.html")
     ready(page, (tmp_path / "page.html").as_uri())
     tab(page, "Table")
     columns = page.locator(".low [role=columnheader]").all_inner_texts()
