@@ -28,8 +28,10 @@ def lay_out(engine: str, graph: Path, limit: float, repeat: int = 5, measured: b
     except subprocess.TimeoutExpired:
         return {"failed": f"no result in {limit:.0f} s"}
     if done.returncode:
-        stopped = done.returncode in (-24, -9, 137, 152)
-        return {"failed": f"no result in {limit:.0f} s" if stopped else done.stderr.strip().splitlines()[-1][:100]}
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        # Stopped by its limit of CPU: the script itself, or the program that it runs.
+        stopped = done.returncode in (-24, -9, 137, 152) or "Killed" in last
+        return {"failed": f"no result in {limit:.0f} s" if stopped else last[:100]}
     answer = json.loads(done.stdout.strip().splitlines()[-1])
     if answer.get("seconds", 0) > limit:
         return {"failed": f"no result in {limit:.0f} s"}
