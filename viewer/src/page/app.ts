@@ -466,6 +466,7 @@ export class App {
   async goTo(items: number[]): Promise<void> {
     const boxes = await this.client.boxes(items);
     if (!boxes.length || !this.picture) return;
+    this.renderer.resize(); // a panel may have opened beside it just now
     const all = this.picture.scene.boxes;
     let [x0, y0, x1, y1] = [Infinity, Infinity, -Infinity, -Infinity];
     for (const box of boxes) {

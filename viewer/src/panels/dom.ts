@@ -82,8 +82,11 @@ export class VirtualList {
   }
 
   private drawNow(force: boolean): void {
-    if (this.goal >= 0) this.scroll(this.goal);
-    this.goal = -1;
+    // Not yet in the page: it is drawn again when it is.
+    if (this.goal >= 0 && this.element.clientHeight) {
+      this.scroll(this.goal);
+      this.goal = -1;
+    }
     const [first, last] = this.range();
     const key = `${first}-${last}`;
     if (key === this.drawn && !force) return;

@@ -6,6 +6,7 @@ let frame = 0;
 
 /** Do this in the next frame; asked again for the same thing before that, it is done once. */
 export function later(thing: object, work: () => void): void {
+  waiting.delete(thing); // its turn is after what was asked for meanwhile
   waiting.set(thing, work);
   if (frame === 0) frame = requestAnimationFrame(run);
 }
