@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+from steps import ready
 
 import opscope
 from opscope.ir import Capture as IrCapture
@@ -38,12 +39,6 @@ def stats(file: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "opscope", "stats", str(file), "--json"]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60)
     return json.loads(done.stdout)["total"]
-
-
-def ready(page: Page, url: str) -> None:
-    page.goto(url)
-    page.wait_for_function("window.opscope !== undefined")
-    page.evaluate("opscope.idle()")
 
 
 def cost(page: Page) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+from steps import ready, state
 
 import opscope
 
@@ -25,16 +25,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
         return out.as_uri()
 
     return page
-
-
-def ready(page: Page, url: str) -> None:
-    page.goto(url)
-    page.wait_for_function("window.opscope !== undefined")
-    page.evaluate("opscope.idle()")
-
-
-def state(page: Page) -> dict[str, Any]:
-    return page.evaluate("opscope.state()")
 
 
 def tab(page: Page, name: str) -> None:

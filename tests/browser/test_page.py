@@ -9,21 +9,12 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+from steps import ready, state
 
 import opscope
 
 JITTOR = Path(__file__).parent.parent / "data" / "jittor"
 Serve = Callable[..., str]
-
-
-def ready(page: Page, url: str) -> None:
-    page.goto(url)
-    page.wait_for_function("window.opscope !== undefined")
-    page.evaluate("opscope.idle()")
-
-
-def state(page: Page) -> dict[str, Any]:
-    return page.evaluate("opscope.state()")
 
 
 def titles(page: Page) -> list[str]:

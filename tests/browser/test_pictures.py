@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pictures import Album
 from playwright.sync_api import Browser, Page
+from steps import ready
 
 import opscope
 
@@ -29,12 +30,6 @@ def album(browser: Browser, overwrite: bool) -> Iterator[Album]:
     context = browser.new_context()
     yield Album(context.new_page(), overwrite)
     context.close()
-
-
-def ready(page: Page, url: str) -> None:
-    page.goto(url)
-    page.wait_for_function("window.opscope !== undefined")
-    page.evaluate("opscope.idle()")
 
 
 def shot(page: Page) -> bytes:

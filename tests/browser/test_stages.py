@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from steps import ready, state
 
 import opscope
 from opscope.export.html import render_compared
@@ -33,16 +33,6 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> str:
         sides.append((capture, capture.stages[0], f"{name}.json"))
     out.write_text(render_compared(sides[0], sides[1], "compared"), encoding="utf-8")
     return out.as_uri()
-
-
-def ready(page: Page, url: str) -> None:
-    page.goto(url)
-    page.wait_for_function("window.opscope !== undefined")
-    page.evaluate("opscope.idle()")
-
-
-def state(page: Page) -> dict[str, Any]:
-    return page.evaluate("opscope.state()")
 
 
 def stage(page: Page, number: int) -> None:

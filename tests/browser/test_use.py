@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+from steps import ready, state
 
 import opscope
 
@@ -30,16 +30,6 @@ DROP = """async ([name, bytes]) => {
     document.getElementById('opscope').dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, bubbles: true }));
     await opscope.idle();
 }"""
-
-
-def ready(page: Page, url: str) -> None:
-    page.goto(url)
-    page.wait_for_function("window.opscope !== undefined")
-    page.evaluate("opscope.idle()")
-
-
-def state(page: Page) -> dict[str, Any]:
-    return page.evaluate("opscope.state()")
 
 
 def press(page: Page, *keys: str) -> None:
@@ -180,6 +170,12 @@ def test_the_url_holds_colours_options_and_depth(page: Page, resnet: str) -> Non
     press(page, "Escape")
     expect(page.locator(".menu-body")).to_be_hidden()
     page.wait_for_url(lambda url: "o=*" in url and "f=output" in url and "w=cw" in url)
+    # The view is written a moment after it has come to rest.
+    page.evaluate("opscope.idle()")
+    page.wait_for_function(
+        """() => { const { x, y, zoom } = opscope.state().view, v = /[#&]v=([^&]*)/.exec(location.hash);
+            return v && v[1].split(',').every((n, i) => Math.abs(n - [x, y, zoom][i]) < [1, 1, 0.001][i]); }"""
+    )
     before, url = state(page), page.url
     page.goto("about:blank")
     ready(page, url)
