@@ -104,6 +104,17 @@ export class VirtualList {
     this.inner.replaceChildren(...rows);
   }
 
+  /** Called with 1 or −1 when an arrow key asks for the next row or the one before. */
+  onStep(step: (by: number) => void): void {
+    this.element.addEventListener('keydown', (event) => {
+      const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      event.stopPropagation();
+      step(by);
+    });
+  }
+
   /** The least width of the rows, for a list that scrolls both ways. */
   widen(width: string): void {
     this.inner.style.minWidth = width;

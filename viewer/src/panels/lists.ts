@@ -18,13 +18,7 @@ export class KernelList {
     private words: () => Words,
   ) {
     this.list = new VirtualList(44, (i) => this.row(i), { role: 'listbox', 'aria-label': 'kernels' });
-    this.list.element.addEventListener('keydown', (event) => {
-      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (!step) return;
-      event.preventDefault();
-      event.stopPropagation();
-      this.act(Math.max(0, Math.min(this.rows.length - 1, this.selected + step)));
-    });
+    this.list.onStep((by) => this.act(Math.max(0, Math.min(this.rows.length - 1, this.selected + by))));
   }
 
   set(rows: KernelRow[]): void {
@@ -96,13 +90,7 @@ export class ResultList {
     private words: () => Words,
   ) {
     this.list = new VirtualList(40, (i) => this.row(i), { role: 'listbox', 'aria-label': 'results' });
-    this.list.element.addEventListener('keydown', (event) => {
-      const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (!by) return;
-      event.preventDefault();
-      event.stopPropagation();
-      this.step(by);
-    });
+    this.list.onStep((by) => this.step(by));
     replace(this.element, this.head);
     this.head.textContent = words().searchFirst;
   }

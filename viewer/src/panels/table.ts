@@ -35,13 +35,7 @@ export class NodeTable {
     private words: () => Words,
   ) {
     this.list = new VirtualList(24, (i) => this.row(i), { role: 'grid', 'aria-label': 'operators' });
-    this.list.element.addEventListener('keydown', (event) => {
-      const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (!by) return;
-      event.preventDefault();
-      event.stopPropagation();
-      this.step(by);
-    });
+    this.list.onStep((by) => this.step(by));
   }
 
   async show(metrics: string[], how: boolean, filter: number[] | null, all: number): Promise<void> {
