@@ -31,7 +31,8 @@ golden: $(TOOLS)/.ready ## rewrite tests/golden from what the code does now; rea
 bench: $(TOOLS)/.ready ## the figures of the graph model, beside onnx_ir
 	$(TOOLS)/bin/nox --session bench
 
-viewer: ## build the page from viewer/src into src/opscope/_viewer (needs Node)
+viewer: $(VENV)/.ready ## build the page from viewer/src into src/opscope/_viewer (needs Node)
+	$(VENV)/bin/python viewer/facts.py
 	cd viewer && npm install --no-save --no-audit --no-fund --silent && npm run --silent format:write && npm run --silent build
 
 clean: ## remove what was built here (not ~/.cache/opscope, which other clones share)

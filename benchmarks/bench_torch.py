@@ -58,9 +58,10 @@ def compare(model: nn.Module, optimizer: Any, step: Step, runs: int) -> tuple[fl
     for _ in range(runs):
         best[0] = min(best[0], seconds(step))
         best[1] = min(best[1], seconds(empty))
-        from opscope.tracers import torch as tracer
+        from opscope.tracers.contract import Options
+        from opscope.tracers.torch import start
 
-        session = tracer.start(model=model, optimizer=optimizer, caller=sys._getframe())
+        session = start(Options(sys._getframe(), model, optimizer))
         best[2] = min(best[2], seconds(step))
         count = session.count
         session.abort()
@@ -138,10 +139,11 @@ def memory(runs: int) -> None:
 
     model, step = chain(1000)
     step()
-    from opscope.tracers import torch as tracer
+    from opscope.tracers.contract import Options
+    from opscope.tracers.torch import start
 
     gc.collect()
-    session = tracer.start(model=model, caller=sys._getframe())
+    session = start(Options(sys._getframe(), model))
     step()
     gc.collect()
     begin = resident()

@@ -157,8 +157,8 @@ _OPS = [
 
 def million() -> list[Verdict]:
     import synthetic
-    from opscope.analysis.cost import node_costs
-    from opscope.analysis.rollup import by_scope
+    from opscope.analysis.costs.operators import node_costs
+    from opscope.analysis.costs.rollup import by_scope
 
     table = synthetic.rows(1_000_000)
     known = dict(zip(synthetic.OPS, _OPS * 2, strict=False))

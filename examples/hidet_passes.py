@@ -1,4 +1,4 @@
-"""Hidet, from the model to the optimized graph: what is traced, and what each pass makes of it.
+"""Hidet from the model to the optimized graph: the traced graph, and what each pass does to it.
 
 python examples/hidet_passes.py              prints, and writes gated.json and gated.opscope
 opscope diff gated.opscope                   what each pass did
@@ -15,7 +15,7 @@ from opscope.compat.hidet import dump
 
 
 class Gate(nn.Module):
-    """x · sigmoid(W x): how much of each number goes through."""
+    """x · sigmoid(W x): a gate on every element."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

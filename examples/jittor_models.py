@@ -53,10 +53,10 @@ def batch(*shape: int) -> jt.Var:
 
 
 def inference(build: Callable[[], jt.Module], shape: tuple[int, ...]) -> opscope.Capture:
-    """Everything from the first parameter on: the model is made inside the recording."""
+    """Everything from the first parameter on: the model is created inside the recording."""
     with opscope.record(framework="jittor") as capture:
         model = build()
-        y = model(batch(*shape))  # noqa: F841  held, so that it is computed
+        y = model(batch(*shape))  # noqa: F841  keep a reference, so that it is computed
     return capture
 
 
@@ -72,7 +72,7 @@ def training(build: Callable[[], jt.Module], shape: tuple[int, ...]) -> opscope.
 def main() -> None:
     parser = argparse.ArgumentParser(description="Capture four Jittor graphs.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path())
-    parser.add_argument("--size", type=int, default=224, help="height and width of the pictures for ResNet")
+    parser.add_argument("--size", type=int, default=224, help="height and width of the images for ResNet")
     jobs: dict[str, Callable[[int], opscope.Capture]] = {
         "simple_model": lambda size: inference(Model, (10, 1)),
         "simple_model_train": lambda size: training(Model, (10, 1)),

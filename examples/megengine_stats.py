@@ -1,4 +1,4 @@
-"""The snippets of MegEngine's manual on statistics, with opscope in place of MegEngine's tools.
+"""The statistics examples of MegEngine's manual, with opscope instead of MegEngine's tools.
 
     python examples/megengine_stats.py [FOLDER] [--size 224]
 

@@ -1,4 +1,4 @@
-"""The backward graph of a small network, drawn as paddleviz drew it, and opened with opscope.
+"""The backward graph of a small network, drawn in the style of paddleviz and captured with opscope.
 
 python examples/paddle_backward.py                              opscope only
 python -m opscope.compat.paddleviz.run examples/paddle_backward.py

@@ -1,8 +1,8 @@
-"""One ResNet-18, captured in every way that PyTorch offers.
+"""One ResNet-18, captured with every method that PyTorch offers.
 
     python examples/pytorch_resnet18.py [FOLDER] [--size 224] [--only record fx ...]
 
-Writes one .opscope file for each way, and prints which way sees what. Needs torch: see docs/pytorch.md.
+Writes one .opscope file per method, and prints how many operators each one captures. Needs torch: see docs/pytorch.md.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ResNet18(nn.Module):
 
 
 def training_step(x: Tensor) -> opscope.Capture:
-    """What really runs: forward, backward and optimizer, with modules, lines and gradient pairs."""
+    """What actually runs: forward, backward and optimizer, with modules, lines and gradient pairs."""
     model = ResNet18()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     labels = torch.zeros(len(x), dtype=torch.int64)
@@ -73,7 +73,7 @@ WAYS = ("step", "record", "export", "fx", "jit-trace", "jit-script", "dynamo", "
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path())
-    parser.add_argument("--size", type=int, default=224, help="height and width of the picture")
+    parser.add_argument("--size", type=int, default=224, help="height and width of the image")
     parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
 
 TESTS = Path(__file__).parent
 DATA = TESTS / "data"
+NEEDED_BY = {
+    "browser": "playwright",
+    "hidet": "hidet",
+    "jittor": "jittor",
+    "megengine": "megengine",
+    "paddle": "paddle",
+    "torch": "torch",
+}
+
+
+def installed(package: str) -> bool:
+    spec = importlib.util.find_spec(package)
+    return spec is not None and spec.origin is not None  # without an origin: our folder of that name
+
+
+ABSENT = {folder: package for folder, package in NEEDED_BY.items() if not installed(package)}
+collect_ignore = list(ABSENT)
+
+
+def pytest_report_header() -> list[str]:
+    return [
+        f"tests/{folder}: left out, {package} is not installed (make test LANES={folder})"
+        for folder, package in ABSENT.items()
+    ]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Run by hand in an environment that lacks something, say where there is one that has it all."""
+    problems = [*terminalreporter.getreports("error"), *terminalreporter.getreports("failed")]
+    if any("No module named" in report.longreprtext for report in problems):
+        terminalreporter.write_line(
+            "A package that the tests need is missing. `make test LANES=core` makes .nox/core, which has them all; "
+            "from then on: .nox/core/bin/pytest tests/test_readers.py"
+        )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -23,11 +23,7 @@ def check(path: Path, golden: str, overwrite: bool, options: Options | None = No
     capture = registry.read(Source.of(path), options)
     verify_capture(capture)
     text = dump(capture)
-    expected = GOLDEN / golden
-    if overwrite:
-        expected.parent.mkdir(parents=True, exist_ok=True)
-        expected.write_text(text, encoding="utf-8")
-    assert text == expected.read_text(encoding="utf-8"), f"{golden} changed: pytest --overwrite, and look at the diff"
+    unchanged(text, golden, overwrite)
 
     nameless = registry.read(Source("nameless", data=path.read_bytes()), options)
     assert nameless.origin == capture.origin
@@ -35,6 +31,15 @@ def check(path: Path, golden: str, overwrite: bool, options: Options | None = No
 
     assert dump(round_trip(capture)) == text
     return capture
+
+
+def unchanged(text: str, golden: str, overwrite: bool) -> None:
+    """The text is that of a golden file, or becomes it with --overwrite."""
+    expected = GOLDEN / golden
+    if overwrite:
+        expected.parent.mkdir(parents=True, exist_ok=True)
+        expected.write_text(text, encoding="utf-8")
+    assert text == expected.read_text(encoding="utf-8"), f"{golden} changed: pytest --overwrite, and look at the diff"
 
 
 def round_trip(capture: Capture) -> Capture:

@@ -15,6 +15,7 @@ from opscope.ir import (
     Frame,
     Graph,
     GraphBuilder,
+    Listing,
     Origin,
     Pools,
     Stage,
@@ -22,8 +23,8 @@ from opscope.ir import (
     Table,
     column,
 )
-from opscope.ir.capture import EVIDENCE, LINK_STAGE_KINDS
 from opscope.ir.columns import frozen
+from opscope.ir.enumerations import EVIDENCE, STAGE_LINK_KINDS
 
 texts = st.one_of(
     st.sampled_from(
@@ -96,6 +97,13 @@ def graphs(draw: st.DrawFn, pools: Pools, depth: int = 1) -> Graph:
 
 
 @st.composite
+def listings(draw: st.DrawFn, n_nodes: int) -> Listing:
+    nodes = st.integers(0, n_nodes - 1) if n_nodes else st.nothing()
+    pairs = st.lists(st.tuples(st.integers(1, 99), nodes), max_size=4) if n_nodes else st.just([])
+    return Listing.of(draw(st.text(st.characters(exclude_categories=["Cs"]))), draw(pairs))
+
+
+@st.composite
 def captures(draw: st.DrawFn) -> Capture:
     pools = Pools()
     stages: list[Stage] = []
@@ -108,11 +116,7 @@ def captures(draw: st.DrawFn) -> Capture:
                 graph,
                 draw(st.one_of(st.none(), st.integers(0, i - 1))) if i else None,
                 draw(st.one_of(st.none(), st.floats(0, 1e6))),
-                draw(
-                    st.dictionaries(
-                        st.sampled_from(["code", "native"]), st.text(st.characters(exclude_categories=["Cs"]))
-                    )
-                ),
+                draw(st.dictionaries(st.sampled_from(["code", "native"]), listings(graph.n_nodes))),
                 tuple(draw(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=2))),
             )
         )
@@ -122,7 +126,7 @@ def captures(draw: st.DrawFn) -> Capture:
     if len(stages) > 1 and stages[0].graph.n_nodes and stages[1].graph.n_nodes:
         capture.stage_links.append(
             StageLink(
-                0, 1, draw(st.sampled_from(LINK_STAGE_KINDS)), frozen([0]), frozen([0]), draw(st.sampled_from(EVIDENCE))
+                0, 1, draw(st.sampled_from(STAGE_LINK_KINDS)), frozen([0]), frozen([0]), draw(st.sampled_from(EVIDENCE))
             )
         )
     if stages and stages[0].graph.n_nodes:

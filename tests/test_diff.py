@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diffing import Row, built, network, rebuilt
-from opscope.analysis.diff import CLASSES, Diff, compare
+from opscope.analysis.diff import Diff, compare
 from opscope.analysis.diff.sequence import align
 from opscope.ir import Graph, GraphBuilder, Pools, StageLink
 from opscope.ir.columns import frozen
+from opscope.ir.enumerations import CHANGE_CLASSES
 from strategies import graphs
 
 _MIRROR = {"added": "removed", "removed": "added", "fused": "split", "split": "fused"}
@@ -27,7 +28,7 @@ def complete(diff: Diff) -> None:
     after = [n for change in diff.changes for n in change.after] + diff.pairs[diff.same].tolist()
     assert sorted(before) == list(range(diff.before.n_nodes))
     assert sorted(after) == list(range(diff.after.n_nodes))
-    assert {change.kind for change in diff.changes} <= set(CLASSES) - {"same"}
+    assert {change.kind for change in diff.changes} <= set(CHANGE_CLASSES) - {"same"}
 
 
 def mirrored(diff: Diff) -> set[tuple[object, ...]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pydot
@@ -12,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 import opscope
 from conftest import DATA
 from opscope.analysis.collapse import collapse, readable
-from opscope.export import dot, mermaid
+from opscope.export import dot, mermaid, registry
 from opscope.ir import Capture, Graph
 from strategies import captures
 
@@ -103,3 +105,25 @@ def test_an_unknown_ending_lists_the_known_ones(train: opscope.Capture) -> None:
         opscope.OpscopeError, match=r"cannot write \.xyz \(it writes \.opscope, \.dot, \.mmd, \.parquet"
     ):
         train.save("x.xyz")
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ([".dot"], "a plugin has an exporter of .dot, which opscope writes itself"),
+        ([".xyz", ".xyz"], "two plugins have an exporter of .xyz"),
+        (["xyz"], "the exporter 'xyz' of a plugin is not named by an ending"),
+    ],
+)
+def test_an_exporter_plugin_has_an_ending_of_its_own(
+    names: list[str], words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    entries = [EntryPoint(name, "some.module", registry.GROUP) for name in names]
+    monkeypatch.setattr(registry, "entry_points", lambda group: entries)
+    with pytest.raises(opscope.OpscopeError, match=re.escape(words)):
+        opscope.open(JITTOR / "simple_model.pkl").save(tmp_path / "graph.xyz")
+
+
+@pytest.mark.parametrize("ending", registry.BUILT_IN)
+def test_every_ending_has_an_exporter(ending: str) -> None:
+    assert callable(importlib.import_module(registry.BUILT_IN[ending]).export)

@@ -62,7 +62,7 @@ def test_what_is_not_known_is_null() -> None:
 
 
 def test_stored_lists_stay_lists() -> None:
-    table = opscope.open(JITTOR / "quirks" / "vardata_mlp.pkl").arrow("data")
+    table = opscope.open(JITTOR / "quirks" / "vardata_mlp.pkl").arrow("value statistics")
     stored = pl.DataFrame(table)
     assert stored["values"].list.len().to_list()[0] == 32
 

@@ -13,12 +13,13 @@ from click.testing import CliRunner
 import golden
 import opscope
 from conftest import DATA
-from opscope.analysis.diff import Diff, annotated, stage_diffs
+from opscope.analysis.costs.stats import GraphStats
+from opscope.analysis.diff import Diff, stage_diffs, with_changes
 from opscope.analysis.diff.report import Compared, lines
-from opscope.analysis.stats import GraphStats
 from opscope.cli import cli
 from opscope.compat.hidet import dump
 from opscope.ir import verify_capture
+from opscope.ir.enumerations import CHANGE_CLASSES
 from opscope.ir.text import dump as text_of
 from opscope.readers.hidet.times import entries, fitted
 
@@ -127,7 +128,7 @@ def test_equal_stages_share_a_graph() -> None:
 def test_native_text_is_as_hidet_prints(stage: str) -> None:
     capture = opscope.open(OLD / "outs")
     expected = "graph_before.txt" if stage == "0_Origin" else "graph_after.txt"
-    assert capture.stage(stage).listings["native"] + "\n" == (OLD / expected).read_text()
+    assert capture.stage(stage).listings["native"].text + "\n" == (OLD / expected).read_text()
 
 
 def test_costs_do_not_change_by_what_a_compiler_does(overwrite: bool) -> None:
@@ -163,7 +164,7 @@ def test_symbols_several_outputs_and_shared_memory(tmp_path: Path) -> None:
     assert [str(v.type) for v in split.outputs] == ["float32[batch,64]", "int32[batch]"]
     assert relu.outputs[0].storage.index == split.outputs[0].index
     assert capture.tables["constants"].columns["hash"].values[0] == "00ff"
-    assert capture.stages[0].listings["native"] == SYMBOLIC
+    assert capture.stages[0].listings["native"].text == SYMBOLIC
 
 
 def test_seconds_from_a_log_and_from_what_was_printed(tmp_path: Path) -> None:
@@ -250,16 +251,15 @@ def test_any_capture_can_be_dumped() -> None:
 # -- what the page gets, and the command line -------------------------------------------------------
 
 
-def test_annotated_captures_say_what_each_stage_did() -> None:
-    capture = annotated(opscope.open(OLD / "outs"))
+def test_captures_with_changes_say_what_each_stage_did() -> None:
+    capture = with_changes(opscope.open(OLD / "outs"))
     verify_capture(capture)
-    told = json.loads(capture.stages[5].listings["changes"])
-    assert told["before"] == 4
-    assert told["summary"]["fused"] == 7
+    (changes,) = capture.facts("changes", 5)
+    assert [CHANGE_CLASSES[i] for i in changes.columns["class"].values].count("fused") == 7
     (link,) = [link for link in capture.stage_links if link.after == 5]
     assert (link.kind, link.evidence, len(link.source)) == ("lowers", "structure", 35)
     links = len(capture.stage_links)
-    assert len(annotated(capture).stage_links) == links == 6
+    assert len(with_changes(capture).stage_links) == links == 6
     assert text_of(golden.round_trip(capture)) == text_of(capture)
 
 

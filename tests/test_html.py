@@ -69,9 +69,10 @@ class Page(HTMLParser):
 
 
 def without_costs(capture: opscope.Capture) -> opscope.Capture:
-    """As it was before the page put what operators cost beside it."""
-    added = [name for name in capture.tables if name.startswith("opscope: ")]
-    assert len(added) == 3 * len(capture.stages)
+    """As it was before it was annotated."""
+    computed = ("costs", "lifetimes", "parameters", "kinds")
+    added = [name for name, table in capture.tables.items() if table.fact in computed]
+    assert len(added) == 4 * len(capture.stages)
     for name in added:
         del capture.tables[name]
     return capture

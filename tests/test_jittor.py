@@ -185,7 +185,7 @@ def test_level_1_and_3_say_what_they_lack() -> None:
 
 
 def test_values_of_variables() -> None:
-    table = opscope.open(JITTOR / "quirks/vardata_mlp.pkl").tables["data"]
+    table = opscope.open(JITTOR / "quirks/vardata_mlp.pkl").tables["value statistics"]
     assert len(table.index) == 17
     graph = graph_of("quirks/vardata_mlp.pkl")
     row = next(i for i, v in enumerate(table.index.tolist()) if graph.value(v).name == "fc1.bias")

@@ -23,13 +23,14 @@ ALLOWED = {
     "files": "errors",
     "ir": "errors",
     "wire": "errors files ir",
+    "sources": "errors ir",
     "ops": "errors ir",
     "readers": "errors ir ops wire",  # wire: the .opscope file is one of the formats
-    "tracers": "errors ir ops readers",  # a live capture is often a reader run on a fresh dump
+    "tracers": "errors ir ops sources readers",  # a live capture is often a reader run on a fresh dump
     "analysis": "errors ir ops",
     "export": "errors files ir ops wire analysis",
-    "server": "errors files ir ops wire analysis export",
-    "api": "errors files ir ops wire readers tracers analysis export server",
+    "server": "errors files ir ops wire sources analysis export",
+    "api": "errors files ir ops wire sources readers tracers analysis export server",
     "compat": "errors files ir ops wire readers tracers analysis export server api",
     "cli": "errors files ir ops wire readers tracers analysis export server api",
 }

@@ -17,8 +17,9 @@ from opscope.compat.megengine import network_visualize, visualize
 from opscope.compat.megengine.arrays import load_arrays
 from opscope.compat.megengine.operators import Listed, flops
 from opscope.errors import BadInput, OpscopeError
-from opscope.export.megengine.tables import bits_of, sizeof_fmt, table
+from opscope.export.megengine.rows import sizeof_fmt, table
 from opscope.ir import Type
+from opscope.ir.dtypes import bits_of
 from opscope.readers.megengine.weights import statistics
 
 DATA = Path(__file__).parent / "data" / "megengine"

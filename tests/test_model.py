@@ -17,6 +17,7 @@ from opscope.ir import (
     Graph,
     GraphBuilder,
     InvalidGraph,
+    Listing,
     Pools,
     Stage,
     StageLink,
@@ -38,6 +39,10 @@ def test_what_is_built_is_valid(capture: Capture) -> None:
     verify_capture(capture)
 
 
+def _listing(listing: Listing) -> tuple[str, list[int], list[int]]:
+    return listing.text, listing.line.tolist(), listing.node.tolist()
+
+
 @slow
 @given(captures())
 def test_the_file_keeps_everything(capture: Capture) -> None:
@@ -46,7 +51,9 @@ def test_the_file_keeps_everything(capture: Capture) -> None:
     for before, after in zip(capture.stages, again.stages, strict=True):
         for name, col in before.graph.columns().items():
             assert np.array_equal(col, after.graph.columns()[name]), name
-        assert after.listings == before.listings
+        assert {kind: _listing(one) for kind, one in after.listings.items()} == {
+            kind: _listing(one) for kind, one in before.listings.items()
+        }
     assert [s.graph is capture.stages[0].graph for s in capture.stages] == [
         s.graph is again.stages[0].graph for s in again.stages
     ]
@@ -221,8 +228,6 @@ def test_broken_captures_are_named(small: Graph) -> None:
     assert "row of table 't': node 0 is 5" in words(tables={"t": table})
     assert "which its stage does not have" in words(tables={"t": dataclasses.replace(table, by="group:partition")})
     assert "belongs to stage 3" in words(tables={"t": dataclasses.replace(table, stage=3)})
-    lists = Table(0, "node", frozen([0]), {"c": column([[1.0]], known=[False])})
-    assert "holds lists" in words(tables={"t": lists})
     link = StageLink(0, 4, "lowers", frozen([0]), frozen([0]), "name")
     assert "which do not both exist" in words(stage_links=[link])
     link = StageLink(0, 0, "sideways", frozen([0]), frozen([0]), "name")

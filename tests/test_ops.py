@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import product as combinations
 from math import ceil, floor, prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opscope.ir.attributes import MASK_SHOWS, MODULE, WRITTEN_BEFORE
 from opscope.ir.pools import Type
 from opscope.ops import Argument, Cost, canonical, cost_of
-from opscope.ops.aliases import FRAMEWORKS, aliases, read
+from opscope.ops.aliases import aliases, frameworks, read
 from opscope.ops.cost import NOT_TOLD, formula, registered
-from opscope.ops.kinds import KINDS
+from opscope.ops.kinds import RULES, kind_of
 
 Shape = tuple[int, ...]
 few = st.integers(1, 3)
@@ -321,9 +325,9 @@ def test_causal_attention(batch: int, heads: int, queries: int, keys: int, width
     assert cost(op, out, query=q, key=k, value=v).causal is None
     assert cost(op, out, query=q, key=k, value=v, attn_mask=mask).causal == NOT_TOLD
     # A recording has looked at it: so many scores, or it is another kind of mask.
-    seen = cost(op, out, {"mask_shows": 2}, query=q, key=k, value=v, attn_mask=mask)
+    seen = cost(op, out, {MASK_SHOWS: 2}, query=q, key=k, value=v, attn_mask=mask)
     assert seen.causal == batch * heads * 2 * (width + depth)
-    assert cost(op, out, {"mask_shows": 0}, query=q, key=k, value=v, attn_mask=mask).causal is None
+    assert cost(op, out, {MASK_SHOWS: 0}, query=q, key=k, value=v, attn_mask=mask).causal is None
     # Where the diagonal of a matrix begins that is not square differs from one flash-attention kernel to the next.
     last = [t(*(shape[0], shape[2], shape[1], shape[3])) for shape in (q.shape, k.shape, v.shape) if shape]
     flash = cost("aten._flash_attention_forward", out, causal, query=last[0], key=last[1], value=last[2])
@@ -405,7 +409,7 @@ def test_pool(batch: int, channels: int, size: int, kernel: int, stride: int, pa
     assert cost("aten.max_pool2d_with_indices", [out, out], attrs, self=x).other == looked
     assert cost("aten.avg_pool2d", out, attrs, self=x).other == looked
     assert cost("aten.avg_pool2d_backward", x, attrs, grad_output=out, self=x).other == looked
-    module = {"module": f"MaxPool2d(kernel_size={kernel}, stride={stride}, padding={padding})"}
+    module = {MODULE: f"MaxPool2d(kernel_size={kernel}, stride={stride}, padding={padding})"}
     assert cost("nn.MaxPool2d", out, module, input=x).other == looked
     assert cost("aten.max_pool2d_with_indices_backward", x, attrs, grad_output=out, self=x).other == prod(
         out.shape or ()
@@ -485,7 +489,7 @@ def test_embedding_reads_the_rows_it_takes(words: int, width: int, taken: list[i
         ("aten.cat", {"tensors__0_at_": t(2, 4), "tensors__1_at_": t(2, 4)}, None, None),
         ("aten.relu.out", {"self": t(4, 4), "out": t(4, 4)}, 64, None),
         ("aten.add_.Tensor", {"self": t(4, 4), "other": t(4, 4)}, None, None),
-        ("aten.add_.Tensor", {"self": t(4, 4), "other": t(4, 4), "written before": t(2)}, 128, None),
+        ("aten.add_.Tensor", {"self": t(4, 4), "other": t(4, 4), WRITTEN_BEFORE: t(2)}, 128, None),
         ("aten.scatter_add_", {"self": t(4, 4), "index": t(2, 4, dtype="int64"), "src": t(3, 4)}, 64 + 32 + 32, 32),
         ("aten.index_add_", {"self": t(4, 4), "index": t(2, dtype="int64"), "source": t(2, 4)}, 16 + 32 + 32, 32),
         ("aten.to.dtype", {"self": t(4, 4)}, 0, 0),
@@ -575,20 +579,213 @@ def test_one_name_for_each_kind(op: str, kind: str):
     assert canonical("torch", op) == kind
 
 
-def test_jittor_has_the_same_names():
-    assert [canonical("jittor", op) for op in ("binary.add", "reduce.add", "ternary", "reshape", "code")] == [
-        "add", "sum", "where", "view", "code",
-    ]  # fmt: skip
+# One operation in the words of each framework. Jittor writes some as several operators, and has no name for them.
+SAME = {
+    "matmul": {
+        "torch": "aten.mm aten.addmm aten.bmm torch.matmul operator.matmul aten.mv aten.dot",
+        "jittor": "mkl_matmul cublas_matmul cublas_batched_matmul",
+        "hidet": "Matmul MatmulOp BatchMatmul MatmulF16",
+        "megengine": "MatrixMul BatchedMatmul Dot",
+        "paddle": "matmul pd_op.matmul bmm mv dot",
+    },
+    "matmul_backward": {"paddle": "pd_op.matmul_grad MatmulGradNode bmm_grad"},
+    "linear": {"torch": "aten.linear nn.Linear quantized.linear", "paddle": "linear"},
+    "linear_backward": {"torch": "aten.linear_backward", "paddle": "linear_grad"},
+    "conv": {
+        "torch": "aten.convolution aten.conv2d nn.Conv2d aten.conv_tbc",
+        "jittor": "mkl_conv cudnn_conv",
+        "hidet": "Conv2d Conv2dOp Conv3d",
+        "megengine": "Convolution ConvolutionForward ConvBias Convolution3D",
+        "paddle": "conv2d pd_op.conv2d pd_op.depthwise_conv2d",
+    },
+    "conv_transpose": {
+        "torch": "aten.conv_transpose2d.input nn.ConvTranspose2d",
+        "hidet": "Conv2dTranspose",
+        "megengine": "ConvTranspose",
+        "paddle": "pd_op.conv2d_transpose",
+    },
+    "conv_backward": {
+        "torch": "aten.convolution_backward",
+        "jittor": "mkl_conv_backward_x mkl_conv_backward_w cudnn_conv_backward_w",
+        "paddle": "pd_op.conv2d_grad Conv2dGradNodeFinal",
+    },
+    "softmax": {
+        "torch": "aten._softmax aten.softmax.int nn.Softmax torch.softmax",
+        "hidet": "Softmax SoftmaxOp",
+        "megengine": "SoftmaxForward",
+        "paddle": "softmax pd_op.softmax pd_op.softmax_",
+    },
+    "softmax_backward": {"torch": "aten._softmax_backward_data", "paddle": "pd_op.softmax_grad SoftmaxGradNode"},
+    "layer_norm": {
+        "torch": "aten.native_layer_norm aten.layer_norm nn.LayerNorm torch.nn.functional.layer_norm",
+        "hidet": "Normalize NormalizeOp",
+        "megengine": "LayerNormForward",
+        "paddle": "layer_norm pd_op.layer_norm",
+    },
+    "layer_norm_backward": {"torch": "aten.native_layer_norm_backward", "paddle": "LayerNormGradNode"},
+    "group_norm": {"torch": "nn.GroupNorm", "megengine": "GroupNormForward", "paddle": "group_norm"},
+    "instance_norm": {
+        "torch": "aten.instance_norm nn.InstanceNorm2d", "megengine": "InstanceNormForward", "paddle": "instance_norm",
+    },
+    "batch_norm": {
+        "torch": "aten.native_batch_norm aten._native_batch_norm_legit_no_training nn.BatchNorm2d",
+        "megengine": "BatchNorm",
+        "paddle": "pd_op.batch_norm pd_op.batch_norm_",
+    },
+    "batch_norm_backward": {"torch": "aten.native_batch_norm_backward", "paddle": "BatchNormGradNode"},
+    "max_pool": {"torch": "aten.max_pool2d nn.MaxPool2d", "hidet": "MaxPool2d", "megengine": "Pooling.MAX"},
+    "avg_pool": {"torch": "aten.avg_pool2d", "hidet": "AvgPool2d", "megengine": "Pooling.AVERAGE"},
+    "adaptive_pool": {
+        "torch": "aten._adaptive_avg_pool2d", "hidet": "AdaptiveAvgPool2d", "megengine": "AdaptivePooling",
+    },
+    "dropout": {
+        "torch": "aten.native_dropout aten.dropout nn.Dropout", "megengine": "DropoutForward", "paddle": "dropout",
+    },
+    "attention": {"torch": "aten.scaled_dot_product_attention aten._flash_attention_forward"},
+    "adam": {"torch": "aten._fused_adamw_", "paddle": "pd_op.adamw_ pd_op.adam_"},
+    "sgd": {"torch": "aten._fused_sgd_", "paddle": "pd_op.sgd_ pd_op.momentum_"},
+    "permute": {"torch": "aten.permute", "jittor": "fuse_transpose", "hidet": "PermuteDims",
+                "megengine": "Dimshuffle", "paddle": "transpose"},
+    "add": {"torch": "aten.add.Tensor", "jittor": "binary.add", "hidet": "Add", "megengine": "Elemwise.ADD",
+            "paddle": "pd_op.add"},
+    "sum": {"torch": "aten.sum", "jittor": "reduce.add", "hidet": "ReduceSum", "megengine": "Reduce.SUM",
+            "paddle": "sum"},
+    "where": {"torch": "aten.where.self", "jittor": "ternary", "hidet": "Where", "megengine": "Where",
+              "paddle": "where"},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize(
+    ("kind", "framework", "op"),
+    [(kind, framework, op) for kind, by in SAME.items() for framework, ops in by.items() for op in ops.split()],
+)
+def test_an_operation_has_one_name_in_all_frameworks(kind: str, framework: str, op: str):
+    assert canonical(framework, op) == kind
+
+
+@pytest.mark.parametrize("framework", frameworks())
 def test_every_alias_has_a_formula(framework: str):
-    assert {alias.kind for alias in aliases(framework).values()} - KINDS.keys() == set()
+    assert {alias.formula for alias in aliases(framework).values()} - RULES.keys() == set()
 
 
-def test_an_operator_in_two_lines_is_an_error():
-    with pytest.raises(ValueError, match="'mm' stands in two lines: matmul and conv"):
-        read("matmul a b < mm bmm\nconv < mm")
+def test_a_kind_says_nothing_of_a_framework():
+    assert [name for name in RULES for framework in frameworks() if framework in name] == []
+
+
+def test_a_reading_is_of_a_kind_that_has_a_plain_formula():
+    assert [name for name in RULES if kind_of(name) not in RULES] == []
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("matmul a b < mm bmm\nconv < mm", "'mm' stands in two lines: matmul and conv"),
+        ("matmull a b < mm", r"matmull a b < mm: there is no kind 'matmull'"),
+        ("matmul/by-luck a b < mm", r"matmul has no reading 'by-luck' \(there are: by-result, by-sizes\)"),
+        ("relu/by-luck < ReLU", r"relu has no reading 'by-luck' \(there are: none\)"),
+    ],
+)
+def test_a_mistake_in_a_table_is_an_error(table: str, message: str):
+    with pytest.raises(ValueError, match=message):
+        read(table)
+
+
+def test_a_new_framework_is_one_module(tmp_path: Path):
+    """It may use every kind and every reading, in a process that has not seen another framework."""
+    lines = "\n".join(f"{name} < Op{number}" for number, name in enumerate(RULES))
+    module = f"from opscope.ops.aliases import Framework\n\nFRAMEWORK = Framework('''\n{lines}\n''')\n"
+    (tmp_path / "madeup.py").write_text(module, encoding="utf-8")
+    program = f"""
+import sys
+from opscope.ops import aliases, canonical, cost_of
+aliases.__path__.append({str(tmp_path)!r})
+print(*[canonical("madeup", f"Op{{number}}") for number in range({len(RULES)})])
+print(*sorted(name.rpartition(".")[2] for name in sys.modules if name.startswith(aliases.__name__ + ".")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    kinds, loaded = done.stdout.splitlines()
+    assert kinds.split() == [kind_of(name) for name in RULES]
+    assert loaded == "madeup"
+
+
+# -- readings ------------------------------------------------------------------------------------------------
+
+
+def told(
+    framework: str, op: str, out: Sequence[Type], attrs: dict[str, Any] | None = None, *inputs: Type | None
+) -> Cost:
+    """By position, as most frameworks have their arguments."""
+    return cost_of(framework, op, [Argument(str(i), one) for i, one in enumerate(inputs)], out, attrs or {})
+
+
+@given(few, few, few, few, st.booleans(), st.booleans())
+def test_a_product_costs_the_same_however_it_is_written(n: int, m: int, k: int, b: int, turn_a: bool, turn_b: bool):
+    plain = cost("aten.bmm", t(b, n, m), self=t(b, n, k), mat2=t(b, k, m))
+    x = t(b, k, n) if turn_a else t(b, n, k)
+    y = t(b, m, k) if turn_b else t(b, k, m)
+    out = [t(b, n, m)]
+    assert told("megengine", "BatchedMatmul", out, {"transposeA": turn_a, "transposeB": turn_b}, x, y) == plain
+    assert told("paddle", "pd_op.matmul", out, {"transpose_x": turn_a, "transpose_y": turn_b}, x, y) == plain
+    assert told("jittor", "cublas_batched_matmul", out, {}, x, y) == plain
+    if not turn_a:
+        assert told("hidet", "BatchMatmul", out, {"transpose_b": turn_b}, x, y) == plain
+    rows = cost("aten.linear", t(n, m), input=t(n, k), weight=t(m, k), bias=t(m))
+    assert told("paddle", "linear", [t(n, m)], {}, t(n, k), t(k, m), t(m)) == rows
+
+
+@given(convolutions())
+@settings(max_examples=20, deadline=None)
+def test_a_convolution_costs_the_same_however_it_is_written(c: dict[str, Any]):
+    meter = Meter()
+    made, sizes, _ = naive_conv(c, meter)
+    x, weight, out = t(*c["x"]), t(*sizes), t(*made)
+    one = Cost(macs=meter.macs)
+    grouped = t(c["groups"], sizes[0] // c["groups"], *sizes[1:])
+    assert told("megengine", "Convolution", [out], {"sparse": "GROUP"}, x, grouped) == one
+    assert told("megengine", "ConvBias", [out], {"nonlineMode": "RELU"}, x, weight, t(c["out"])).other == 2 * prod(made)
+    assert told("hidet", "Conv2d", [out], {}, x, weight) == one
+    assert told("jittor", "mkl_conv", [out], {}, x, weight) == one
+    assert told("jittor", "mkl_conv_backward_x", [x], {}, weight, out) == one
+    assert told("jittor", "mkl_conv_backward_w", [weight], {}, x, out) == one
+    nobody = Type("", None)
+    assert told("paddle", "pd_op.conv2d_grad", [x, weight], {}, x, weight, out).macs == 2 * meter.macs
+    assert told("paddle", "pd_op.conv2d_grad", [nobody, weight], {}, x, weight, out) == one
+    # A node of eager autograd lists only what it computes, and may not know its shape.
+    assert told("paddle", "Conv2dGradNodeFinal", [nobody, weight], {}, x, weight, out).macs == 2 * meter.macs
+    assert told("paddle", "Conv2dGradNodeFinal", [weight], {}, x, weight, out) == one
+
+
+def test_norms_cost_the_same_however_they_are_written():
+    x, w = t(2, 3, 4), t(3)
+    training, evaluation = 24 * 8, 24 * 4
+    assert told("megengine", "BatchNorm", [x], {"fwd_mode": "TRAINING"}, x, w, w).other == training
+    assert told("megengine", "BatchNorm", [x], {"fwd_mode": "INFERENCE"}, x, w, w).other == evaluation
+    assert told("paddle", "batch_norm", [x], {"is_test": False}, x, w, w, w, w).other == training
+    assert told("paddle", "batch_norm", [x], {"is_test": True}, x, w, w, w, w).other == evaluation
+    assert cost("aten._native_batch_norm_legit_no_training", x, input=x, weight=w, bias=w).other == evaluation
+    assert told("hidet", "Normalize", [x], {"dims": [2]}, x).other == 24 * 6
+    assert told("paddle", "instance_norm", [x], {}, x, w, w).other == training
+    nobody = Type("", None)
+    assert told("paddle", "pd_op.layer_norm_grad", [x, nobody, w], {}, x).other == 24 * 11
+
+
+def test_pools_cost_the_same_however_they_are_written():
+    x, out = t(1, 2, 8, 8), t(1, 2, 4, 4)
+    looked = 2 * 16 * 6
+    assert cost("aten.max_pool2d", out, {"kernel_size": [2, 3]}, self=x).other == looked
+    assert told("hidet", "MaxPool2d", [out], {"kernel": [2, 3]}, x).other == looked
+    assert told("megengine", "Pooling.MAX", [out], {"window_h": 2, "window_w": 3}, x).other == looked
+    assert told("paddle", "pd_op.pool2d", [out], {"kernel_size": [2, 3]}, x).other == looked
+    assert told("paddle", "pd_op.pool2d", [out], {"adaptive": True}, x).other == 2 * 64
+    assert told("hidet", "AdaptiveAvgPool2d", [out], {}, x).other == 2 * 64
+
+
+def test_optimizers_update_one_parameter_or_a_list():
+    lists = {"self__0_at_": t(2, 3), "self__1_at_": t(5)}
+    assert cost("aten._fused_sgd_", [t(2, 3), t(5)], {"momentum": 0.9}, **lists).other == 5 * 11
+    assert told("paddle", "pd_op.momentum_", [t(11)], {}, t(11)).other == 5 * 11
+    assert told("paddle", "pd_op.sgd_", [t(11)], {}, t(11)).other == 2 * 11
+    assert told("paddle", "pd_op.adamw_", [t(11)], {}, t(11)).other == 13 * 11
 
 
 # -- what is not known ---------------------------------------------------------------------------------------
@@ -633,7 +830,7 @@ any_value = st.recursive(
 @settings(max_examples=300, deadline=None)
 def test_anything_a_file_may_say_gives_a_cost(data: Any):
     table = aliases("torch")
-    op = data.draw(st.sampled_from(sorted({*table, *KINDS})))
+    op = data.draw(st.sampled_from(sorted({*table, *map(kind_of, RULES)})))
     places = table[op].places if op in table else {}
     names = [name for place in places.values() for name in (*place.names, str(place.position))]
     name = st.sampled_from([*names, "self", "input", "self[0]", "x", "0"])

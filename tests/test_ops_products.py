@@ -10,7 +10,8 @@ import pytest
 
 import opscope
 from opscope.ir import Graph, GraphBuilder, Pools
-from opscope.ops import Argument, Cost, cost_of, products
+from opscope.ops import Argument, Cost, cost_of
+from opscope.ops.aliases.jittor.products import products
 
 DATA = Path(__file__).parent / "data" / "jittor"
 

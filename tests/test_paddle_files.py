@@ -17,7 +17,7 @@ import pytest
 import opscope
 from conftest import DATA
 from golden import check, round_trip
-from opscope.analysis.cost import node_costs
+from opscope.analysis.costs.operators import node_costs
 from opscope.ir import Graph
 from opscope.ir.text import dump
 from opscope.opening import from_bytes

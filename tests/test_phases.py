@@ -8,7 +8,7 @@ import pytest
 import opscope
 from conftest import DATA
 from opscope.analysis.phases import only_phases
-from opscope.ir import PHASES, Capture, GraphBuilder, Pools, Stage, StageLink, Table, column, verify_capture
+from opscope.ir import PHASES, Capture, GraphBuilder, Listing, Pools, Stage, StageLink, Table, column, verify_capture
 from opscope.ir.columns import frozen
 
 TRAIN = DATA / "jittor" / "resnet_train.pkl"
@@ -64,7 +64,12 @@ def small() -> Capture:
             b.outputs.append(w)
         assert unused == 1
         stages.append(
-            Stage(name, b.freeze(), after=len(stages) - 1 if stages else None, listings={"t.nodes": "[[1,0],[2,1]]"})
+            Stage(
+                name,
+                b.freeze(),
+                after=len(stages) - 1 if stages else None,
+                listings={"t": Listing.of("a\nb", [(1, 0), (2, 1)])},
+            )
         )
     link = StageLink(0, 1, "lowers", frozen([0, 1]), frozen([0, 1]), "name")
     tables = {
@@ -90,7 +95,7 @@ def test_stages_tables_links_and_storages():
     assert part.tables["nodes"].index.tolist() == [0]
     assert part.tables["nodes"].columns["word"].values == ["b"]
     assert part.graph.links_of("grad").source.size == 0
-    assert part.stages[0].listings["t.nodes"] == "[]"
+    assert part.stages[0].listings["t"].node.tolist() == []
     assert part.warnings == ["only backward: 4 of 5 operators, of other phases, were left out"]
 
     part = only_phases(capture, ["forward"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import sys
 import zipfile
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +16,14 @@ from conftest import DATA
 from opscope.readers import registry
 
 
+@pytest.fixture
+def plugin() -> None:
+    """The reader of tests/plugin_example, installed as another package."""
+    names = [entry.name for entry in entry_points(group=registry.GROUP)]
+    assert "edges" in names, "the example plugin is not installed: python -m pip install ./tests/plugin_example"
+
+
+@pytest.mark.usefixtures("plugin")
 def test_a_plugin_reads_its_format(tmp_path: Path) -> None:
     path = tmp_path / "graph.whatever"
     path.write_text("#edges 1\nx relu a\na,x add y\n")
@@ -22,18 +32,33 @@ def test_a_plugin_reads_its_format(tmp_path: Path) -> None:
     assert [value.name for value in graph.node(1).inputs if value] == ["a", "x"]
 
 
+@pytest.mark.usefixtures("plugin")
 def test_a_plugin_reports_bad_content(tmp_path: Path) -> None:
     path = tmp_path / "graph.edges"
     path.write_text("#edges 1\nonly two\n")
-    with pytest.raises(opscope.BadInput, match=r"graph\.edges"):
+    with pytest.raises(opscope.BadInput, match=r"graph\.edges:2: expected 'inputs operator output'"):
         opscope.open(path)
 
 
 @pytest.mark.parametrize("taken", ["jittor-trace", "twice"])
 def test_two_readers_of_one_name_are_an_error(taken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    extra = [EntryPoint(name, "opscope.readers.jittor", registry.GROUP) for name in (taken, "twice")]
+    monkeypatch.setitem(sys.modules, "twice_reader", SimpleNamespace(NAME="twice"))
+    extra = [EntryPoint(name, "twice_reader", registry.GROUP) for name in (taken, "twice")]
     monkeypatch.setattr(registry, "entry_points", lambda group: extra)
     with pytest.raises(opscope.OpscopeError, match=f"two readers are called '{taken}'"):
+        list(registry.readers())
+
+
+def test_every_reader_has_the_name_that_it_is_listed_under() -> None:
+    assert [reader.NAME for reader in registry.readers()][: len(registry.BUILT_IN)] == list(registry.BUILT_IN)
+
+
+@pytest.mark.parametrize("module", [SimpleNamespace(NAME="theirs"), SimpleNamespace()])
+def test_a_reader_of_another_name_is_an_error(module: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "some_reader", module)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint("ours", "some_reader", group)])
+    own = getattr(module, "NAME", None)
+    with pytest.raises(opscope.OpscopeError, match=f"the reader 'ours' of a plugin has NAME = {own!r}"):
         list(registry.readers())
 
 

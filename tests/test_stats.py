@@ -16,22 +16,23 @@ from hypothesis import strategies as st
 
 import opscope
 import strategies
+from commands import bad, good
 from conftest import DATA, TESTS
 from opscope import ops
-from opscope.analysis.cost import node_costs, sum_by
-from opscope.analysis.devices import DEVICES, device
-from opscope.analysis.memory import memory
-from opscope.analysis.parameters import parameters
-from opscope.analysis.rollup import by_kernel, by_scope
-from opscope.analysis.roofline import roofline
-from opscope.analysis.signatures import signatures
-from opscope.analysis.stats import GraphStats
-from opscope.analysis.tables import AVAILABLE, BY, report
+from opscope.analysis.costs.columns import AVAILABLE, BY
+from opscope.analysis.costs.devices import DEVICES, device
+from opscope.analysis.costs.memory import memory
+from opscope.analysis.costs.operators import node_costs, sum_by
+from opscope.analysis.costs.parameters import parameters
+from opscope.analysis.costs.report import report
+from opscope.analysis.costs.rollup import by_kernel, by_scope
+from opscope.analysis.costs.roofline import roofline
+from opscope.analysis.costs.signatures import signatures
+from opscope.analysis.costs.stats import GraphStats
 from opscope.errors import OpscopeError
-from opscope.export import tables
+from opscope.export import cost_tables
 from opscope.ir import Capture, Graph, GraphBuilder, Origin, Pools, Stage
 from opscope.ops.cost import Cost, registered
-from test_cli import bad, good
 
 TRAIN = DATA / "jittor" / "resnet_train.pkl"
 JOINT = DATA / "torch" / "joint.pt2"
@@ -101,10 +102,10 @@ def test_unknown_is_never_zero() -> None:
     stats = GraphStats(s.b.freeze())
     assert stats.total.at_least
     assert stats.unknown_ops == {"nobody.knows": 1}
-    assert "≥ 0 MACs" in tables.summary(stats)[0]
-    assert "nobody.knows" in "\n".join(tables.summary(stats))
+    assert "≥ 0 MACs" in cost_tables.summary(stats)[0]
+    assert "nobody.knows" in "\n".join(cost_tables.summary(stats))
     (row,) = report(stats).rows
-    assert tables.cell(report(stats), row, "macs") == "?"
+    assert cost_tables.cell(report(stats), row, "macs") == "?"
 
 
 @pytest.mark.usefixtures("made_up")
@@ -210,9 +211,9 @@ def test_columns_add_up_in_every_graph(data: st.DataObject) -> None:
         for column in ("macs", "causal", "other", "read", "written", "params", "activation_bytes", "ops"):
             if column in AVAILABLE[by] and not (by == "module" and column == "ops"):
                 assert sum(row.get(column) or 0 for row in found.rows) == (found.total.get(column) or 0), (by, column)
-        for write in (tables.plain, tables.markdown, tables.comma_separated):
+        for write in (cost_tables.plain, cost_tables.markdown, cost_tables.comma_separated):
             assert write(found)
-        assert tables.html_table(found, stats)
+        assert cost_tables.html_table(found, stats)
     live = stats.memory
     assert live.total.tolist() == [
         int(live.size[(live.born <= t) & (t <= live.dies)].sum()) for t in range(graph.n_nodes)
@@ -412,14 +413,14 @@ def test_the_causal_column() -> None:
     dense, causal = 2 * 4 * 8 * 8 * 32, 2 * 4 * 36 * 32
     assert (stats.total.macs, stats.total.causal_macs, stats.total.causal_at_most) == (2 * dense, dense + causal, False)
     assert "causal" in report(stats).columns
-    assert "Causal: 25.6 kMACs" in "\n".join(tables.summary(stats))
+    assert "Causal: 25.6 kMACs" in "\n".join(cost_tables.summary(stats))
     attend("masked", {}, mask)
     stats = GraphStats(s.b.freeze(), "torch")
     assert (stats.total.causal_macs, stats.total.causal_at_most) == (2 * dense + causal, True)
-    text = tables.plain(report(stats))
+    text = cost_tables.plain(report(stats))
     assert "≤ 16.38 k" in text  # the module
-    assert f"≤ {tables.short(2 * dense + causal)}" in text  # the total
-    assert "of 1 attention operator the mask is not known" in "\n".join(tables.summary(stats))
+    assert f"≤ {cost_tables.short(2 * dense + causal)}" in text  # the total
+    assert "of 1 attention operator the mask is not known" in "\n".join(cost_tables.summary(stats))
 
 
 def test_csv_is_exact_and_safe() -> None:
@@ -428,7 +429,7 @@ def test_csv_is_exact_and_safe() -> None:
     assert sum(int(row["macs"]) for row in rows) == stats.total.macs
     s = Small()
     s.node("=cmd()")
-    assert "'=cmd()" in tables.comma_separated(report(GraphStats(s.b.freeze()), "op"))
+    assert "'=cmd()" in cost_tables.comma_separated(report(GraphStats(s.b.freeze()), "op"))
 
 
 def test_what_a_notebook_shows_is_escaped() -> None:

@@ -166,7 +166,7 @@ def test_stages_become_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("unit", "expected"), [("ns", 2), ("us", 2000), ("s", 2_000_000_000)])
 def test_times_become_run_metadata(tmp_path: Path, unit: str, expected: int) -> None:
-    times = Table(0, "node", frozen([0, 1]), {"time": column([2000.0, 0.0], unit, known=[True, False])})
+    times = Table(0, "node", frozen([0, 1]), {"time": column([2000.0, 0.0], unit, known=[True, False])}, "times")
     opscope.export.registry.export(small(times=times), tmp_path, format=".tensorboard")
     *_, last = events(tmp_path)
     (tagged,) = of(last, 8)

@@ -42,11 +42,10 @@ class Capture(ir.Capture):
         >>> cap.find("op:conv scope:layer4 phase:backward")              # doctest: +SKIP
         >>> cap.find("matmul -> * -> softmax")                           # doctest: +SKIP
         """
-        from opscope.analysis.find import find
-        from opscope.export.frames import stage_of
+        from opscope.analysis.search.find import find
 
-        graph = stage_of(self, stage).graph
-        return [graph.node(index) for index in find(graph, query).tolist()]
+        graph = self.stage(stage).graph
+        return [graph.node(index) for index in find(graph, query, self.origin.framework).tolist()]
 
     def stats(self, stage: str | None = None) -> Stats:
         """What it costs: parameters, FLOPs, activations, memory, bytes; docs/stats.md tells how they are counted.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 
 from opscope import ir
-from opscope.analysis.diff import Diff, annotated, compare
+from opscope.analysis.diff import Diff, compare, with_changes
 from opscope.analysis.diff.stages import reported
 from opscope.capture import Capture
-from opscope.errors import OpscopeError
 
 Graphs = ir.Capture | ir.Stage | ir.Graph
 
@@ -45,17 +44,13 @@ class Passes:
     """The context manager behind `passes`: gives a capture that is filled at the end of the block."""
 
     def __init__(self, framework: str) -> None:
-        from opscope.tracers import registry
+        from opscope.tracers import start_passes
 
-        tracer = registry.load(framework)
-        start = getattr(tracer, "start_passes", None)
-        if start is None:
-            raise OpscopeError(f"opscope cannot watch the passes of {framework} (it can for hidet)")
-        self._start = start
+        self._start = start_passes(framework)
         self._capture = Capture()
 
     def __enter__(self) -> Capture:
-        from opscope.tracers import users_frame
+        from opscope.tracers.frames import users_frame
 
         self._session = self._start(users_frame())
         return self._capture
@@ -66,4 +61,4 @@ class Passes:
         if kind is not None:
             self._session.abort()
         else:
-            self._capture.fill(annotated(self._session.finish()))
+            self._capture.fill(with_changes(self._session.finish()))

@@ -20,7 +20,7 @@ def open(path: StrPath, *, sources: Iterable[StrPath] = (), profile: StrPath | N
     """
     from opscope.readers import registry
     from opscope.readers.source import Options, Source
-    from opscope.readers.sources import embed, in_folders
+    from opscope.sources import embed, in_folders
 
     folders = [Path(folder) for folder in sources]
     options = Options(profile=Path(profile) if profile is not None else None)

@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from opscope import ir
-from opscope.analysis.devices import device as device_named
-from opscope.analysis.parameters import Parameter
-from opscope.analysis.roofline import Roofline, roofline
-from opscope.analysis.stats import GraphStats
-from opscope.analysis.tables import Report, Row, report
-from opscope.export import tables
+from opscope.analysis.costs.columns import Row
+from opscope.analysis.costs.devices import device as device_named
+from opscope.analysis.costs.parameters import Parameter
+from opscope.analysis.costs.report import Report, report
+from opscope.analysis.costs.roofline import Roofline, roofline
+from opscope.analysis.costs.stats import GraphStats
+from opscope.analysis.times import kernel_times, node_times
+from opscope.export import cost_tables
 from opscope.ops import formula
 
-__all__ = ["Stats", "TableOf", "formula", "stats"]
+__all__ = ["Stats", "StatsTable", "formula", "stats"]
 
 
-class TableOf:
+class StatsTable:
     """A table of costs: `print` it, look at it in a notebook, or take its `rows`."""
 
     def __init__(self, stats: Stats, found: Report) -> None:
@@ -35,18 +37,18 @@ class TableOf:
         return len(self.report.rows)
 
     def __str__(self) -> str:
-        return tables.plain(self.report)
+        return cost_tables.plain(self.report)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return tables.html_table(self.report, self._stats)
+        return cost_tables.html_table(self.report, self._stats)
 
     def markdown(self) -> str:
-        return tables.markdown(self.report)
+        return cost_tables.markdown(self.report)
 
     def csv(self) -> str:
-        return tables.comma_separated(self.report)
+        return cost_tables.comma_separated(self.report)
 
 
 class Stats(GraphStats):
@@ -57,24 +59,24 @@ class Stats(GraphStats):
     >>> print(s.by_module(depth=2))                                  # doctest: +SKIP
     """
 
-    def table(self, by: str = "module", *, device: str | None = None, **options: Any) -> TableOf:
+    def table(self, by: str = "module", *, device: str | None = None, **options: Any) -> StatsTable:
         """By module, op, kind, node, kernel or phase. Options: columns, depth, sort, top, fold."""
         found = report(self, by, device=device_named(device) if device is not None else None, **options)
-        return TableOf(self, found)
+        return StatsTable(self, found)
 
-    def by_module(self, **options: Any) -> TableOf:
+    def by_module(self, **options: Any) -> StatsTable:
         return self.table("module", **options)
 
-    def by_op(self, **options: Any) -> TableOf:
+    def by_op(self, **options: Any) -> StatsTable:
         return self.table("op", **options)
 
-    def by_kernel(self, **options: Any) -> TableOf:
+    def by_kernel(self, **options: Any) -> StatsTable:
         return self.table("kernel", **options)
 
-    def by_phase(self, **options: Any) -> TableOf:
+    def by_phase(self, **options: Any) -> StatsTable:
         return self.table("phase", **options)
 
-    def by_node(self, **options: Any) -> TableOf:
+    def by_node(self, **options: Any) -> StatsTable:
         return self.table("node", **options)
 
     def roofline(self, device: str) -> Roofline:
@@ -87,18 +89,18 @@ class Stats(GraphStats):
 
     def __str__(self) -> str:
         found = report(self)
-        return "\n".join([tables.plain(found), "", *tables.summary(self, found)])
+        return "\n".join([cost_tables.plain(found), "", *cost_tables.summary(self, found)])
 
     def __repr__(self) -> str:
         total = self.total
         more = "≥ " if total.at_least else ""
         return (
-            f"<opscope.Stats {more}{tables.short(total.macs, 'MACs')}, {total.params:,} parameters, "
-            f"peak memory at least {tables.short(total.peak_bytes, 'B')}>"
+            f"<opscope.Stats {more}{cost_tables.short(total.macs, 'MACs')}, {total.params:,} parameters, "
+            f"peak memory at least {cost_tables.short(total.peak_bytes, 'B')}>"
         )
 
     def _repr_html_(self) -> str:
-        return tables.html_table(report(self), self)
+        return cost_tables.html_table(report(self), self)
 
 
 def stats(target: Any, *args: Any, train: bool = False, fake: bool | None = None, **kwargs: Any) -> Stats:
@@ -135,9 +137,17 @@ def of_capture(
     held: Sequence[Parameter] = (),
     guesses: Sequence[str] = (),
 ) -> Stats:
-    from opscope.export.frames import stage_of
-
-    return Stats(stage_of(capture, stage).graph, capture.origin.framework, held=held, guesses=guesses)
+    """The statistics of one stage of a capture (the first, unless named), with the times that were measured."""
+    chosen = capture.stage(stage)
+    number = capture.stages.index(chosen)
+    return Stats(
+        chosen.graph,
+        capture.origin.framework,
+        held=held,
+        guesses=guesses,
+        times=node_times(capture, number),
+        kernel_times=kernel_times(capture, number),
+    )
 
 
 def _none_given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from steps import PATIENCE
 
 DATA = Path(__file__).parent.parent / "data"
 FLAGS = [
@@ -24,6 +25,7 @@ FLAGS = [
     "--disable-sync",
     "--force-color-profile=srgb",
 ]
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +48,7 @@ def page(browser: Browser) -> Iterator[Page]:
         "console",
         lambda message: errors.append(f"{message.text} {message.location}") if message.type == "error" else None,
     )
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(PATIENCE)
     yield page
     context.close()
     assert not errors, errors
@@ -77,7 +79,7 @@ class Served:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from steps import ready
+from steps import ready, reopen
 
 import opscope
 from opscope.ir import Capture as IrCapture
@@ -37,7 +37,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], str]:
 
 def stats(file: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "opscope", "stats", str(file), "--json"]
-    done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, check=True)
     return json.loads(done.stdout)["total"]
 
 
@@ -155,7 +155,7 @@ def test_hovering_says_path_figure_and_share(page: Page, pages: Callable[[Path],
     tip = page.locator(".chart-tip")
     expect(tip).to_contain_text("resnet18 / layer4")
     expect(tip).to_contain_text("GMACs")
-    expect(tip).to_contain_text("% of all")
+    expect(tip).to_contain_text("% of total")
 
 
 def test_unknown_is_a_question_mark_and_a_lower_bound(page: Page, pages: Callable[[Path], str]) -> None:
@@ -202,7 +202,7 @@ def test_memory_has_the_peak_and_what_is_alive(page: Page, pages: Callable[[Path
     click(page, box["width"] / 2, 60)
     (step,) = selection(page)
     assert cost(page)["listed"] == step
-    page.get_by_role("button", name="Alive at the peak").click()
+    page.get_by_role("button", name="Live at the peak").click()
     assert cost(page)["listed"] == total["peak_at"]
     alive.first.click()
     page.evaluate("opscope.idle()")
@@ -238,11 +238,7 @@ def test_the_url_holds_what_is_shown(page: Page, pages: Callable[[Path], str]) -
     tab(page, "Cost")
     view(page, "Roofline")
     page.get_by_label("device").select_option("mi300x")
-    page.wait_for_timeout(400)
-    page.evaluate("opscope.idle()")
-    url = page.url
-    page.goto("about:blank")
-    ready(page, url)
+    reopen(page, "t=cost", "k=roofline.mi300x")
     found = cost(page)
     assert (found["view"], found["device"]) == ("roofline", "mi300x")
 

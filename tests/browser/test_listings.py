@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from steps import ready, state
+from steps import ready, reopen, state
 
 import opscope
+from opscope.ir import Listing
 
 CAPTURES = Path(__file__).parent.parent / "data" / "page"
 
@@ -81,11 +82,7 @@ def test_the_url_holds_tab_and_kind(page: Page, pages: Callable[[str], str]) -> 
     page.evaluate("opscope.stage('backward')")
     tab(page, "IR")
     kind(page, "Native IR")
-    page.wait_for_timeout(400)
-    page.evaluate("opscope.idle()")
-    url = page.url
-    page.goto("about:blank")
-    ready(page, url)
+    reopen(page, "s=2", "t=ir", "k=native")
     now = state(page)
     assert (now["stage"], now["tab"], now["listing"]) == ("backward", "ir", "native")
     expect(page.get_by_role("radio", name="Native IR")).to_have_attribute("aria-checked", "true")
@@ -143,8 +140,8 @@ def test_what_an_operator_is_for_is_said_in_words(page: Page, pages: Callable[[s
 def test_a_hundred_thousand_lines(page: Page, tmp_path: Path) -> None:
     capture = opscope.open(CAPTURES / "joint.opscope")
     stage = capture.stages[0]
-    stage.listings["code"] = "\n".join(f"v{i} = torch.ops.aten.relu.default(v{i - 1})" for i in range(100_000))
-    stage.listings["code.nodes"] = "[[90000,3],[1,0]]"
+    text = "\n".join(f"v{i} = torch.ops.aten.relu.default(v{i - 1})" for i in range(100_000))
+    stage.listings["code"] = Listing.of(text, [(90000, 3), (1, 0)])
     capture.save(tmp_path / "long.html")
     ready(page, (tmp_path / "long.html").as_uri())
     tab(page, "IR")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from steps import ready, state
+from steps import ready, reopen, state
 
 import opscope
 
@@ -156,10 +156,8 @@ def test_the_url_brings_the_view_back(page: Page, one_file: Path) -> None:
     page.evaluate("opscope.expand('backward:model/linear2')")
     page.evaluate("opscope.select(['backward:model/linear2'])")
     page.evaluate("opscope.view(100, 200, 0.5)")
-    page.wait_for_url(lambda url: "v=100,200,0.5" in url)
-    before, url = state(page), page.url
-    page.goto("about:blank")
-    ready(page, url)
+    before = state(page)
+    reopen(page, "v=100,200,0.5", "sel=")
     after = state(page)
     for field in ("boxCount", "selection", "view", "hidden"):
         assert after[field] == before[field], field

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from steps import ready, state
+from steps import ready, reopen, state
 
 import opscope
 from opscope.export.html import render_compared
@@ -164,11 +164,7 @@ def test_what_is_gone_stands_beside_as_a_ghost(page: Page, passes: str) -> None:
     item = next(box["item"] for box in state(page)["boxes"] if box["change"] == "before: rewritten")
     page.evaluate(f"opscope.select([{item}])")
     expect(page.locator(".through .fate").first).to_contain_text("0_Origin")
-    page.wait_for_timeout(400)
-    page.evaluate("opscope.idle()")
-    url = page.url
-    page.goto("about:blank")
-    ready(page, url)  # the URL holds it
+    reopen(page, "s=2", "m=overlay")
     assert (state(page)["stage"], state(page)["compare"]) == ("2_SubgraphRewritePass", "overlay")
     assert len(changed(page)) == 11
     page.get_by_role("radio", name="After", exact=True).click()

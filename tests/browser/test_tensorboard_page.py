@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
+from steps import PATIENCE
 
 import opscope
 from opscope.ir import Table, column
@@ -36,9 +37,11 @@ def tensorboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("log")
     capture = opscope.open(DATA / "megengine" / "resnet18_w8.mge")
     count = capture.graph.n_nodes
-    capture.tables["times"] = Table(0, "node", frozen(range(count)), {"time": column([5e6] * count, "ns")})
+    capture.tables["times"] = Table(0, "node", frozen(range(count)), {"time": column([5e6] * count, "ns")}, "times")
     capture.save(folder, format=".tensorboard")
-    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder), "--port", "0", "--load_fast=false"]
+    # Blocking: it has read the log before it answers.
+    options = ["--port=0", "--load_fast=false", "--reload_task=blocking", "--reload_interval=0"]
+    command = [sys.executable, "-m", "tensorboard.main", f"--logdir={folder}", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     seen = ""
@@ -51,20 +54,17 @@ def tensorboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     else:
         pytest.fail(f"TensorBoard did not start:\n{seen}")
     process.terminate()
-    process.wait(10)
+    process.wait()
 
 
 def fetched(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=60) as answer:
+    with urllib.request.urlopen(url) as answer:
         return answer.read().decode()
 
 
 def test_the_plugin_serves_the_graph(tensorboard: str) -> None:
     base = f"{tensorboard}data/plugin/graphs"
-    for _ in range(60):  # it looks for logs from time to time
-        runs = json.loads(fetched(f"{base}/info"))
-        if runs:
-            break
+    runs = json.loads(fetched(f"{base}/info"))
     assert runs["."]["run_graph"] is True
     text = fetched(f"{base}/graph?run=.")
     assert text.count("\nnode {") + text.startswith("node {") == 147
@@ -79,7 +79,7 @@ def test_the_plugin_serves_the_graph(tensorboard: str) -> None:
 
 def test_chromium_sees_it(tensorboard: str, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": 1400, "height": 900})
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(PATIENCE)
     page.goto(f"{tensorboard}#graphs")
     page.wait_for_function(f"() => ({LABELS})().some(text => text.includes('layer4'))")
     shown = page.evaluate(LABELS)

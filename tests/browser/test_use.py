@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from steps import ready, state
+from steps import ready, reopen, state
 
 import opscope
 
@@ -103,7 +103,7 @@ def test_a_search_leads_from_a_constant_to_its_reader(page: Page, simple: str) -
     ready(page, simple)
     (constant,) = page.evaluate("opscope.find('op:array phase:forward')")
     page.evaluate(f"opscope.select(['#{constant}'])")
-    expect(page.locator(".right")).to_contain_text("stands inside the operator that reads it")
+    expect(page.locator(".right")).to_contain_text("is drawn inside the operator that reads it")
     page.locator(".right section", has_text="Not drawn").locator("button.ref").click()
     page.evaluate("opscope.idle()")
     expect(page.locator(".right h2")).to_have_text("broadcast_to")
@@ -169,16 +169,14 @@ def test_the_url_holds_colours_options_and_depth(page: Page, resnet: str) -> Non
     page.get_by_label("Edge width by size").check()
     press(page, "Escape")
     expect(page.locator(".menu-body")).to_be_hidden()
-    page.wait_for_url(lambda url: "o=*" in url and "f=output" in url and "w=cw" in url)
     # The view is written a moment after it has come to rest.
     page.evaluate("opscope.idle()")
     page.wait_for_function(
         """() => { const { x, y, zoom } = opscope.state().view, v = /[#&]v=([^&]*)/.exec(location.hash);
             return v && v[1].split(',').every((n, i) => Math.abs(n - [x, y, zoom][i]) < [1, 1, 0.001][i]); }"""
     )
-    before, url = state(page), page.url
-    page.goto("about:blank")
-    ready(page, url)
+    before = state(page)
+    reopen(page, "o=*", "f=output", "w=cw")
     after = state(page)
     for field in ("boxCount", "colour", "hidden"):
         assert after[field] == before[field], field
@@ -196,10 +194,8 @@ def test_of_several_files_the_first_is_shown_or_the_one_in_the_url(page: Page, s
     page.locator(".tab", has_text="simple_model").click()
     page.evaluate("opscope.idle()")
     page.evaluate("opscope.select(['model/linear1'])")
-    page.wait_for_url(lambda url: "c=1" in url and "sel=" in url)
-    before, url = state(page), page.url
-    page.goto("about:blank")
-    ready(page, url)
+    before = state(page)
+    reopen(page, "c=1", "sel=")
     after = state(page)
     assert (after["capture"], after["selection"]) == (1, before["selection"])
     assert [capture["name"] for capture in after["captures"]] == ["net.pt2", "simple_model.pkl", "branches.pt2"]
@@ -266,7 +262,7 @@ def test_chinese_is_drawn_too(page: Page, simple: str) -> None:
     page.evaluate("opscope.select(['forward:model/linear1'])")
     expect(page.locator(".right")).to_contain_text("读取字节")
     words = page.locator("#opscope").inner_text()
-    for english in ("Modules", "Expand", "Copy", "Reads", "Figures", "operators"):
+    for english in ("Modules", "Expand", "Copy", "Inputs", "Figures", "operators"):
         assert english not in words, english
     page.get_by_role("button", name="EN", exact=True).click()
     page.evaluate("opscope.idle()")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from conftest import ROOT
 from opscope.analysis.diff import stage_diffs
 from opscope.compat.hidet import dump
 from opscope.ir import verify_capture
+from opscope.ir.enumerations import CHANGE_CLASSES
 
 
 @pytest.fixture
@@ -41,14 +41,15 @@ def test_a_model(inputs) -> None:
     assert reshape.outputs[0].storage.index == add.outputs[0].index
     assert any(path.endswith("small_models.py") for path in capture.sources)
     assert not any("/hidet/graph/" in path for path in capture.sources)
-    assert "matmul" in capture.stages[0].listings["code"]
+    assert "matmul" in capture.stages[0].listings["code"].text
 
 
 def test_a_graph_prints_as_hidet_prints_it(inputs) -> None:
     graph = SelfAttention().flow_graph_for(inputs)
     capture = opscope.trace(graph)
-    assert capture.stages[0].listings["native"] == str(graph)
-    for line, node in json.loads(capture.stages[0].listings["native.nodes"]):
+    assert capture.stages[0].listings["native"].text == str(graph)
+    listing = capture.stages[0].listings["native"]
+    for line, node in zip(listing.line.tolist(), listing.node.tolist(), strict=True):
         assert f" = {capture.graph.node(node).op}(" in str(graph).splitlines()[line - 1]
 
 
@@ -93,8 +94,9 @@ def test_passes_are_recorded_without_files(inputs, tmp_path: Path, monkeypatch: 
     for _, _, diff in stage_diffs(capture):
         assert sum(len(c.before) for c in diff.changes) + len(diff.same) == diff.before.n_nodes
         assert sum(len(c.after) for c in diff.changes) + len(diff.same) == diff.after.n_nodes
-    fused = json.loads(next(s for s in capture.stages if "Fuse" in s.name).listings["changes"])
-    assert fused["summary"]["fused"] == 6
+    fuse = next(i for i, stage in enumerate(capture.stages) if "Fuse" in stage.name)
+    (changes,) = capture.facts("changes", fuse)
+    assert [CHANGE_CLASSES[i] for i in changes.columns["class"].values].count("fused") == 6
     assert {link.evidence for link in capture.stage_links} == {"reported", "structure"}
 
 
@@ -108,7 +110,7 @@ def test_the_folder_that_hidet_writes_says_the_same(inputs, tmp_path: Path) -> N
     assert [stage.name for stage in read.stages] == [stage.name for stage in live.stages]
     for one, other in zip(read.stages, live.stages, strict=True):
         assert opscope.diff(one, other).is_empty
-        assert one.listings["native"] == other.listings["native"]
+        assert one.listings["native"].text == other.listings["native"].text
         assert (one.seconds is None) == (other.seconds is None)
 
 
@@ -140,3 +142,38 @@ def test_a_script(tmp_path: Path) -> None:
     origin = capture.stage("0_Origin").graph
     assert {"widen", "gate/score", "narrow"} <= {node.path for node in origin.nodes}
     assert re.search(r"Relu", (tmp_path / "gated.json").read_text())
+
+
+def test_times_and_values_of_a_graph_that_runs() -> None:
+    x = hidet.randn([2, 4], device="cpu")
+    graph = hidet.trace_from(hidet.ops.relu(hidet.symbol_like(x) * 2.0))
+    with opscope.record(framework="hidet", times=True, values=True) as capture:
+        graph(x)
+        result = graph(x)
+    verify_capture(capture)
+    times = capture.tables["times"]
+    assert times.by == "node"
+    assert times.index.tolist() == list(range(capture.graph.n_nodes))
+    assert (times.columns["time"].values > 0).all()
+    assert times.columns["runs"].values.tolist() == [2] * capture.graph.n_nodes
+    values = capture.tables["value statistics"]
+    (output,) = capture.graph.outputs
+    row = values.index.tolist().index(int(output))
+    assert values.columns["values"].values[row] == result.numpy().ravel().tolist()
+
+
+def test_the_times_of_an_optimized_graph_are_of_its_last_stage() -> None:
+    x = hidet.randn([2, 4], device="cpu")
+    graph = hidet.trace_from(Twice()(hidet.symbol_like(x)))
+    with opscope.record(framework="hidet", times=True) as capture:
+        hidet.graph.optimize(graph)(x)
+    last = len(capture.stages) - 1
+    assert capture.tables["times"].stage == last
+    assert len(capture.tables["times"].index) == capture.stages[last].graph.n_nodes
+
+
+def test_nothing_measured_is_said() -> None:
+    with opscope.record(framework="hidet", times=True) as capture:
+        hidet.trace_from(Twice()(hidet.symbol([2, 4])))
+    assert "times" not in capture.tables
+    assert any("no FlowGraph ran" in text for text in capture.warnings)

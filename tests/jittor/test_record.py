@@ -284,7 +284,7 @@ def test_values_and_times(x):
     net = MLP()
     with opscope.record(net, values=True, times=True) as capture:
         y = net(x)
-    table = capture.tables["data"]
+    table = capture.tables["value statistics"]
     (result,) = capture.graph.outputs
     row = list(table.index).index(int(result))
     np.testing.assert_allclose(table.columns["values"].values[row], y.numpy().ravel(), rtol=1e-4)

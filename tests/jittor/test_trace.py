@@ -233,7 +233,7 @@ def test_under_a_profiler_in_c_there_are_lines_but_no_modules(x):
 
 def test_what_cannot_be_traced_says_what_it_is():
     with pytest.raises(
-        opscope.OpscopeError, match=r"how='fx' is not a way to capture jittor \(there are: auto, record\)"
+        opscope.OpscopeError, match=r"how='fx' is not a way to capture Jittor \(there are: auto, record\)"
     ):
         opscope.trace(MLP(), jt.array(numbers(5, 4)), how="fx")
 

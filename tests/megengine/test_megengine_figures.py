@@ -314,20 +314,18 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_large_file_is_mapped(large: Path) -> None:
-    """46 MB: at most 0.3 s, and 60 MB beyond the mapping (and beyond Python with numpy)."""
+    """46 MB take at most 60 MB beyond the mapping (and beyond Python with numpy)."""
     code = (
-        "import resource, sys, time, opscope, opscope.readers.megengine, opscope.wire\n"
+        "import resource, sys, opscope, opscope.readers.megengine, opscope.wire\n"
         "from opscope.readers import registry\nlist(registry.readers())\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "before = peak(); best = 9.0\n"
-        "for _ in range(5):\n"
-        f"    t = time.process_time(); c = opscope.open({str(large)!r}); best = min(best, time.process_time() - t)\n"
-        "print(c.graph.n_nodes, best, peak() - before)\n"
+        "before = peak()\n"
+        f"for _ in range(5): c = opscope.open({str(large)!r})\n"
+        "print(c.graph.n_nodes, peak() - before)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    nodes, seconds, kilobytes = done.stdout.split()
+    nodes, kilobytes = done.stdout.split()
     assert int(nodes) == 78
-    assert float(seconds) <= 0.3
     assert int(kilobytes) <= 60 * 1024
 
 

@@ -142,7 +142,7 @@ def test_a_training_step() -> None:
     assert first.name == "conv.weight"
     assert second.producer.op == "Elemwise.SUB"  # what the first step made of it
     assert second.storage.index == first.index
-    table = capture.tables["time by operator"]
+    table = capture.tables["times"]
     assert len(table.index) == graph.n_nodes
 
 

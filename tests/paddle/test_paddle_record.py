@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from nets import NETS, Again, Custom, Example, Shared, small
 
 import opscope
-from opscope.analysis.cost import node_costs
+from opscope.analysis.costs.operators import node_costs
 from opscope.ir import verify_capture
 from opscope.tracers.script import run_script
 
@@ -213,3 +214,38 @@ def test_a_script(tmp_path: Path):
     two = run_script(str(script), framework="paddle", steps=2)
     assert sum(node.op == "sgd_" for node in two.graph.nodes) == 4
     assert "torch" not in sys.modules
+
+
+def test_times_and_values():
+    model, x = Example(), paddle.randn([1, 3, 32, 32])
+    with opscope.record(model, times=True, values=True) as capture:
+        y = model(x)
+        y.sum().backward()
+    verify_capture(capture)
+    graph = capture.graph
+    times = capture.tables["times"]
+    assert times.by == "node"
+    assert len(times.index) == graph.n_nodes
+    known = times.columns["time"].known
+    assert (times.columns["time"].values[known] > 0).all()
+    # Paddle lets nobody see when it adds to a parameter's gradient.
+    assert {graph.node(int(i)).op for i in times.index[~known]} == {"GradNodeAccumulation"}
+    values = capture.tables["value statistics"]
+    result = next(node.inputs[0] for node in graph.nodes if node.op == "sum")
+    row = values.index.tolist().index(result.index)
+    assert values.columns["values"].values[row] == pytest.approx(y.numpy().ravel().tolist())
+    assert values.columns["mean"].values[row] == pytest.approx(float(y.mean()))
+    roles = Counter(graph.value(int(i)).role for i in values.index)
+    assert roles["activation"] == sum(node.phase == "forward" for node in graph.nodes)
+    assert roles["gradient"] > 10
+
+
+def test_the_time_of_a_layer_is_not_counted_twice():
+    """What runs inside of a PyLayer is not part of its own time."""
+    model, x = Custom(), paddle.randn([256, 4])
+    with opscope.record(model, times=True) as capture:
+        began = time.perf_counter()
+        model(x)
+        whole = time.perf_counter() - began
+    seconds = capture.tables["times"].columns["time"].values.sum() / 1e9
+    assert 0 < seconds < whole

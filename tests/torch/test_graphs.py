@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import warnings
 from collections import Counter
@@ -201,15 +200,13 @@ def test_what_the_users_code_warns_of_does_reach_him():
 
 @pytest.mark.parametrize("how", WAYS)
 def test_lines_of_listings_name_their_nodes(how: str):
-    """`table.nodes` and the like point at lines that speak of the node."""
+    """Listings point at lines that speak of the node."""
     found = captured(how, Shared(), X)
     checked = 0
     for stage in found.stages:
-        for kind, text in stage.listings.items():
-            if not kind.endswith(".nodes"):
-                continue
-            lines = stage.listings[kind.removesuffix(".nodes")].splitlines()
-            for line, node in json.loads(text):
+        for kind, listing in stage.listings.items():
+            lines = listing.text.splitlines()
+            for line, node in zip(listing.line.tolist(), listing.node.tolist(), strict=True):
                 op = stage.graph.node(node).op.lower().split(".")
                 word = op[1] if op[0] in ("aten", "prim") else op[-1]
                 said = lines[line - 1].lower()
@@ -302,7 +299,7 @@ def test_fx_says_when_the_graph_does_not_run():
 
 def test_fx_table_is_the_one_of_print_tabular():
     found = captured("fx", Shared(), X)
-    rows = [line.split()[:2] for line in found.stages[0].listings["table"].splitlines()[2:]]
+    rows = [line.split()[:2] for line in found.stages[0].listings["table"].text.splitlines()[2:]]
     theirs = torch.fx.symbolic_trace(Shared()).graph
     assert rows == [[node.op, node.name] for node in theirs.nodes]
 
@@ -330,7 +327,7 @@ def test_export_of_a_program_with_symbols():
     (x,) = [value for value in found.graph.values if value.role == "input"]
     symbol = x.type.shape[0]
     assert isinstance(symbol, str)
-    assert found.stages[0].listings["symbols"] == f"{symbol}: 2 to 64"
+    assert found.stages[0].listings["symbols"].text == f"{symbol}: 2 to 64"
     assert found.graph.node(0).outputs[0].type.shape == (symbol, 4)
 
 
@@ -462,10 +459,10 @@ def test_script_modules_after_saving(tmp_path: Path):
 
 
 def test_code_listing_has_every_submodule():
-    code = captured("jit-script", Branching(), X).stages[0].listings["code"]
+    code = captured("jit-script", Branching(), X).stages[0].listings["code"].text
     assert "# the module itself (Branching)" in code
     assert "# inner.fc (Linear)" in code
-    native = captured("jit-script", Branching(), X).stages[0].listings["native"]
+    native = captured("jit-script", Branching(), X).stages[0].listings["native"].text
     assert "aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor" in native
 
 
@@ -482,7 +479,9 @@ def test_dynamo_breaks_are_those_of_explain():
     (warning,) = [text for text in found.warnings if "graph break" in text]
     assert warning.startswith(f"{MODELS}:{line_of('if x.sum() > 0:')}: ")
     assert "data-dependent branching" in warning.lower()
-    assert warning.startswith(found.stages[0].listings["breaks"].splitlines()[0])
+    (breaks,) = found.facts("breaks", 0)
+    file, line, reason = (breaks.columns[name].values[0] for name in ("file", "line", "reason"))
+    assert warning.startswith(f"{file}:{line}: graph break: {reason}")
 
 
 def test_dynamo_graphs_flow_into_each_other():
@@ -574,7 +573,7 @@ def test_joint_counts_of_torch():
         return torch.nn.functional.cross_entropy(model(x), labels)
 
     found = captured("joint", loss, torch.zeros(2, 3, 32, 32))
-    counts = [len(stage.listings["table"].splitlines()) - 2 for stage in found.stages]
+    counts = [len(stage.listings["table"].text.splitlines()) - 2 for stage in found.stages]
     assert counts == [536, 322, 381]
     names = {value.name for value in found.graph.values if value.role == "parameter"}
     assert names == dict(model.named_parameters()).keys()

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from zoo import GPT, ResNet
 
 import opscope
+from opscope.analysis.annotate import annotate
 from opscope.errors import OpscopeError
 from opscope.ir import Graph, Node
 
@@ -439,10 +440,10 @@ def test_the_meta_device_is_shown() -> None:
 def test_times_and_values_on_request() -> None:
     with opscope.record(times=True, values=True) as cap:
         torch.arange(3.0) * 2
-    times = cap.tables["time by operator"].columns["time"]
+    times = cap.tables["times"].columns["time"]
     assert times.unit == "ns"
     assert len(times.values) == cap.graph.n_nodes
-    assert list(cap.tables["values"].columns["values"].values[-1]) == [0.0, 2.0, 4.0]
+    assert list(cap.tables["value statistics"].columns["values"].values[-1]) == [0.0, 2.0, 4.0]
 
 
 def test_a_compiled_model_is_recorded_as_it_would_run_without_the_compiler() -> None:
@@ -468,4 +469,4 @@ def test_saving_and_opening_keeps_all(tmp_path: Any) -> None:
     with opscope.record(model) as cap:
         F.relu(model(torch.randn(2, 4))).sum().backward()
     cap.save(tmp_path / "step.opscope")
-    assert opscope.open(tmp_path / "step.opscope").text() == cap.text()
+    assert opscope.open(tmp_path / "step.opscope").text() == annotate(cap).text()

@@ -17,7 +17,7 @@ from torch import nn
 from zoo import ZOO
 
 import opscope
-from opscope.tracers.torch.ways import ORDER
+from opscope.tracers.torch.questions.ways import ORDER
 
 MODELS = Path(inspect.getsourcefile(Branching))
 

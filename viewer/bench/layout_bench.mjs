@@ -33,13 +33,15 @@ const repeat = Number(option('repeat', '5'));
 const limit = Number(option('limit', '120'));
 const measured = !flag('no-measure');
 
+const MODULES = ['flat', 'nested', 'cache', 'quality'];
+
 /** The layout modules, bundled from source into a temporary file. */
 async function load() {
   const folder = mkdtempSync(join(tmpdir(), 'opscope-layout-'));
   const outfile = join(folder, 'layout.mjs');
   await build({
     absWorkingDir: join(here, '..'),
-    entryPoints: ['src/layout/index.ts'],
+    stdin: { contents: MODULES.map((name) => `export * from './src/layout/${name}.ts';`).join('\n'), resolveDir: join(here, '..') },
     bundle: true,
     format: 'esm',
     outfile,

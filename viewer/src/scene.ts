@@ -1,5 +1,7 @@
 // What is on the screen, as typed arrays: made by the engine (in a worker), drawn by draw/, written by svg/.
 
+import { PHASES, ROLES } from './wire/facts.ts';
+
 /** What a box is. */
 export const BoxKind = { Op: 0, Closed: 1, Open: 2, Input: 3, Folded: 4 } as const;
 
@@ -55,8 +57,7 @@ export interface Scene {
   direction: 'down' | 'right';
 }
 
-export const PHASES = ['init', 'forward', 'backward', 'recompute', 'optimizer', 'other'] as const;
-export const ROLES = ['input', 'parameter', 'buffer', 'constant', 'activation', 'gradient', 'state'] as const;
+export { PHASES, ROLES };
 export type Phase = (typeof PHASES)[number];
 
 /** Colours of boxes: `of[box]` is a place in `colours`. The first, null, leaves a box in the colour of its phase. */

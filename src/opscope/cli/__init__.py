@@ -13,14 +13,14 @@ from opscope import __version__
 from opscope.errors import OpscopeError
 
 COMMANDS = {
-    "demo": "look at a real training graph that comes with opscope",
-    "view": "look at files in the browser",
-    "info": "what is in a file",
-    "stats": "what it costs: parameters, FLOPs, activations, memory, bytes",
-    "ir": "the graph as text or as a table",
+    "demo": "explore a real training graph that ships with opscope",
+    "view": "open files in the browser",
+    "info": "describe a file",
+    "stats": "cost: parameters, FLOPs, activations, memory, bytes",
+    "ir": "print the graph as text or as a table",
     "find": "search for operators and paths of operators",
-    "diff": "what changed between two graphs, or from stage to stage",
-    "export": "write it as another format",
+    "diff": "show what changed between two graphs, or from stage to stage",
+    "export": "convert to another format",
     "trace": "run a script and capture what it computes",
 }
 
@@ -48,15 +48,15 @@ def cli(debug: bool) -> None:
     """opscope shows what a neural network really computes.
 
     \b
-    opscope demo                                   see it at work
-    opscope view resnet_train.pkl                  look at a file in the browser
-    opscope info resnet_train.pkl                  what is in a file
-    opscope export resnet_train.pkl -o graph.mmd   a drawing of its modules
+    opscope demo                                   explore an example
+    opscope view resnet_train.pkl                  open a file in the browser
+    opscope info resnet_train.pkl                  describe a file
+    opscope export resnet_train.pkl -o graph.mmd   a diagram of its modules
     """
 
 
 def main(args: list[str] | None = None) -> None:
-    """Exit codes: 0 good, 1 a condition of --fail-on holds, 2 bad usage or bad input."""
+    """Exit codes: 0 success, 1 a --fail-on condition holds, 2 bad usage or bad input."""
     arguments = sys.argv[1:] if args is None else args
     debug = "--debug" in arguments[:1]
     try:
@@ -73,7 +73,7 @@ def main(args: list[str] | None = None) -> None:
     except OpscopeError as error:
         _fail(str(error), debug)
     except BrokenPipeError:
-        # The reader of our output went away (`opscope ir X | head`): that is not an error.
+        # The reader of our output closed the pipe (`opscope ir X | head`): not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except KeyboardInterrupt:
@@ -84,7 +84,7 @@ def _fail(message: str, debug: bool, code: int = 2) -> None:
     if debug:
         traceback.print_exc()
     one_line = " ".join(message.split())
-    # Names in a file may hold anything: nothing of it may steer the terminal.
+    # Names in a file may contain anything, including terminal escape sequences.
     safe = "".join(c if c.isprintable() else "�" for c in one_line)
     print(f"opscope: {safe}", file=sys.stderr)
     sys.exit(code)

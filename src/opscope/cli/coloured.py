@@ -5,20 +5,21 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from opscope.analysis.stats import GraphStats
-from opscope.analysis.tables import COLUMNS, Report, Row
-from opscope.export import tables
+from opscope.analysis.costs.columns import COLUMNS, Row
+from opscope.analysis.costs.report import Report
+from opscope.analysis.costs.stats import GraphStats
+from opscope.export import cost_tables
 
 from .describe import clipped, console
 
 _STYLES = {"bytes": "cyan", "text": "dim", "count": "dim"}
 _GAP = 2
-_NARROWEST = 24  # of the column with names
+_NARROWEST = 24  # of the name column
 
 
 def print_table(stats: GraphStats, report: Report) -> None:
     out = console()
-    titles, rows, total = tables.cells(report)
+    titles, rows, total = cost_tables.cells(report)
     widths = _fitted(report, [titles, *rows, total], out.width)
     table = Table(
         box=None,
@@ -35,7 +36,7 @@ def print_table(stats: GraphStats, report: Report) -> None:
         table.add_column(
             Text(titles[i]),
             Text(total[i]),
-            justify="left" if kind in tables.LEFT else "right",
+            justify="left" if kind in cost_tables.LEFT else "right",
             style="" if column in ("name", "macs", "flops") else _STYLES.get(kind, ""),
             width=widths[i],
             no_wrap=True,
@@ -47,7 +48,7 @@ def print_table(stats: GraphStats, report: Report) -> None:
     if report.left_out:
         out.print(Text(f"… and {report.left_out:,} more rows", style="dim"))
     out.print()
-    for line in tables.summary(stats, report):
+    for line in cost_tables.summary(stats, report):
         word, _, rest = line.partition(": ")
         is_warning = word in ("Unknown", "Guessed", "Estimated")
         text = Text(f"{word}: " if rest else line, style="bold yellow" if is_warning else "bold" if rest else "dim")
@@ -56,7 +57,7 @@ def print_table(stats: GraphStats, report: Report) -> None:
 
 
 def _fitted(report: Report, lines: list[list[str]], width: int) -> list[int]:
-    """Text gives way to figures, which are never cut; the bar goes if there is no room for it. 0 is left out."""
+    """Text columns shrink before figures, which are never cut; the bar is dropped if it does not fit. 0: left out."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     texts = [0, *(i for i, column in enumerate(report.columns, 1) if COLUMNS[column].kind == "text")]
     if "bar" in report.columns and _over(widths, width) > sum(max(widths[i] - _NARROWEST, 0) for i in texts):

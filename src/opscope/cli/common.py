@@ -19,7 +19,7 @@ SOURCES = click.option(
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Look here for the Python files and generated code that X names, and embed them (repeatable).",
+    help="Search DIR for the Python files and generated code that X refers to, and embed them (repeatable).",
 )
 PROFILE = click.option(
     "--profile",

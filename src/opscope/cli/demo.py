@@ -17,16 +17,16 @@ TITLE = "ResNet-18, one training step"
 
 
 @click.command()
-@click.option("--describe", "only_describe", is_flag=True, help="Only describe it, as when the output is piped.")
+@click.option("--describe", "only_describe", is_flag=True, help="Only print a description, as when output is piped.")
 @BROWSER
 @PORT
 def command(only_describe: bool, browser: bool, port: int | None) -> None:
-    """Look at a real training graph: ResNet-18 in Jittor, one step of SGD, with its fused kernels."""
+    """Explore a real training graph: ResNet-18 in Jittor, one SGD step, with its fused kernels."""
     from .describe import console, describe
 
     sample = files("opscope") / "_samples" / SAMPLE
     if not sample.is_file():
-        raise OpscopeError(f"the sample {SAMPLE} is not in this installation: install opscope again")
+        raise OpscopeError(f"the sample {SAMPLE} is missing from this installation: reinstall opscope")
     with as_file(sample) as path:
         capture = opscope.open(path)
     console().print(describe(capture, TITLE))

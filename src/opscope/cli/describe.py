@@ -14,7 +14,7 @@ from rich.tree import Tree
 from opscope.analysis import summary
 from opscope.ir import PHASES, Capture, Graph, Stage, scope_label
 
-# The same hues as in the page and in the drawings.
+# The same hues as in the page and in pictures.
 COLOURS = {
     "init": "grey62",
     "forward": "dodger_blue1",
@@ -35,7 +35,7 @@ _FRAMEWORKS = {
 
 
 def console() -> Console:
-    """Colours in a terminal, plain text in a pipe, and never a guess at links or emoji in names."""
+    """Colours in a terminal, plain text in a pipe; names are never interpreted as links or emoji."""
     from rich import get_console
 
     width = None if get_console().is_terminal else 100
@@ -70,9 +70,9 @@ def _stage(capture: Capture, stage: Stage) -> RenderableType:
         parts.append(Text(f"stage {stage.name}{after}", style="bold"))
     parts.append(_facts(graph))
     if graph.n_nodes:
-        parts += [_heading("When", "operators by phase"), _phases(graph)]
-        parts += [_heading("Where", "modules, with the operators that run in them"), _modules(graph)]
-        parts += [_heading("What", "the most frequent operators"), _ops(graph)]
+        parts += [_heading("Phases", "operators in each phase"), _phases(graph)]
+        parts += [_heading("Modules", "with the operators that run in them"), _modules(graph)]
+        parts += [_heading("Operators", "the most frequent ones"), _ops(graph)]
     return Group(*parts)
 
 
@@ -80,12 +80,12 @@ def _facts(graph: Graph) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim")
     grid.add_column()
-    grid.add_row("operators", f"{graph.n_nodes:,}, joined by {graph.n_edges:,} edges")
+    grid.add_row("operators", f"{graph.n_nodes:,}, connected by {graph.n_edges:,} edges")
     grid.add_row("values", f"{graph.n_values:,}")
     parameters = summary.tally(graph, "parameter")
     if parameters.storages:
         unknown = f", and {parameters.unknown} of unknown size" if parameters.unknown else ""
-        grid.add_row("parameters", f"{parameters.storages:,} tensors, {parameters.elements:,} numbers{unknown}")
+        grid.add_row("parameters", f"{parameters.storages:,} tensors, {parameters.elements:,} elements{unknown}")
     buffers = summary.tally(graph, "buffer")
     if buffers.storages:
         grid.add_row("buffers", f"{buffers.storages:,} tensors")
@@ -93,12 +93,12 @@ def _facts(graph: Graph) -> RenderableType:
     if gradients:
         backward = summary.phase_counts(graph).get("backward", 0)
         grid.add_row(
-            "gradients", f"{gradients:,} links from {backward:,} backward operators to what they differentiate"
+            "gradients", f"{gradients:,} links from {backward:,} backward operators to their forward operators"
         )
     kernels = summary.kernels(graph)
     if kernels is not None:
-        ready = f", {kernels.ready:,} are ready-made" if kernels.ready else ""
-        code = f", {kernels.with_code:,} with their code" if kernels.with_code else ""
+        ready = f", {kernels.ready:,} precompiled" if kernels.ready else ""
+        code = f", {kernels.with_code:,} with code" if kernels.with_code else ""
         grid.add_row("kernels", f"{kernels.executions:,} ran: {kernels.distinct:,} distinct{ready}{code}")
         grid.add_row("", f"{kernels.fused:,} fuse several operators (up to {kernels.largest})")
         if kernels.repeated:
@@ -141,7 +141,7 @@ def _bars(rows: list[tuple[str, int, str]]) -> RenderableType:
 
 
 def _modules(graph: Graph) -> RenderableType:
-    """The tree of modules as deep as it fits, each with how many operators of each phase run inside."""
+    """The module tree as deep as it fits, each with its number of operators per phase."""
     inside = _operators_inside(graph)
     children: dict[int, list[int]] = {}
     for scope in sorted(inside):
@@ -208,10 +208,10 @@ def _warnings(warnings: list[str]) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
     for text in warnings:
         grid.add_row(Text("!", style="bold yellow"), Text(clipped(text, 600)))
-    return Group(_heading("To know", "what this capture does not hold, and why"), Padding(grid, (0, 0, 0, 2)))
+    return Group(_heading("Warnings", "what this capture is missing, and why"), Padding(grid, (0, 0, 0, 2)))
 
 
 def clipped(text: Any, most: int) -> str:
-    """Text on one line that cannot steer the terminal."""
+    """Text on one line, without terminal escape sequences."""
     plain = "".join(c if c.isprintable() else "�" for c in str(text))
     return plain if len(plain) <= most else plain[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""opscope diff A B: what is different; opscope diff X: what each stage did."""
+"""opscope diff A B: what changed; opscope diff X: what each stage did."""
 
 from __future__ import annotations
 
@@ -35,18 +35,16 @@ _COLOURS = {
 @click.argument("before", metavar="A", type=click.Path(path_type=Path))
 @click.argument("after", metavar="[B]", required=False, type=click.Path(path_type=Path))
 @click.option("--from", "from_stage", metavar="STAGE", help="The stage of A to compare (default: the first).")
-@click.option("--to", "to_stage", metavar="STAGE", help="The stage of B (without B: of A) to compare it with.")
+@click.option("--to", "to_stage", metavar="STAGE", help="The stage of B (without B: of A) to compare with.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
-@click.option(
-    "--html", "out", type=click.Path(path_type=Path), metavar="OUT", help="Write a page that needs nothing else."
-)
-@click.option("--all", "every", is_flag=True, help="Show every change, however many there are.")
+@click.option("--html", "out", type=click.Path(path_type=Path), metavar="OUT", help="Write a self-contained HTML page.")
+@click.option("--all", "every", is_flag=True, help="Show every change, however many.")
 @click.option(
     "--fail-on",
     "conditions",
     multiple=True,
     metavar="CONDITION",
-    help="Exit with 1 if this holds, such as 'macs>+5%' (repeatable).",
+    help="Exit with 1 if this condition holds, such as 'macs>+5%' (repeatable).",
 )
 @click.pass_context
 def command(
@@ -60,16 +58,16 @@ def command(
     every: bool,
     conditions: tuple[str, ...],
 ) -> None:
-    """Compare two graphs by their structure; names do not matter.
+    """Compare two graphs by structure; names are ignored.
 
     \b
     opscope diff old.pt2 new.pt2                      two files
-    opscope diff outs                                 what each pass did, along the stages of one file or folder
+    opscope diff outs                                 what each pass did, stage by stage
     opscope diff outs --from 0_Origin --to 5_FuseOperatorPass
     opscope diff old.pt2 new.pt2 --fail-on 'macs>+5%' --fail-on 'params>0'
 
-    Figures of --fail-on, each about the difference: nodes values edges macs flops params memory activations.
-    Numbers of changes: changes fused split rewritten changed moved removed added.
+    Figures for --fail-on, each about the difference: nodes values edges macs flops params memory activations.
+    Counts of changes: changes fused split rewritten changed moved removed added.
     """
     limits = [parse(text) for text in conditions]
     first = opscope.open(before)
@@ -107,15 +105,14 @@ Ends = tuple[Compared, tuple[Capture, Stage], tuple[Capture, Stage]]
 
 
 def _along(capture: Capture, path: Path) -> tuple[list[Compared], Ends]:
-    """Each stage with the one it was made from; and, for conditions, the first with the last."""
+    """Each stage compared with the one it was derived from; and, for conditions, the first with the last."""
     found = [
         Compared(capture.stages[before].name, capture.stages[after].name, diff, capture.stages[after].seconds)
         for before, after, diff in stage_diffs(capture)
     ]
     if not found:
         raise OpscopeError(
-            f"{path}: has no stages that were made from each other; name a second file, or two stages with --from "
-            "and --to"
+            f"{path}: no stage is derived from another; pass a second file, or two stages with --from and --to"
         )
     linked = [i for i, stage in enumerate(capture.stages) if stage.after is not None]
     last = linked[-1]
@@ -130,14 +127,13 @@ def _along(capture: Capture, path: Path) -> tuple[list[Compared], Ends]:
 def _pair(
     first: Capture, second: Capture, before: Path, after: Path | None, from_stage: str | None, to_stage: str | None
 ) -> Ends:
-    from opscope.export.frames import stage_of
 
-    one = stage_of(first, from_stage)
+    one = first.stage(from_stage)
     if after is None:
-        other = stage_of(second, to_stage) if to_stage is not None else second.stages[-1]
+        other = second.stage(to_stage) if to_stage is not None else second.stages[-1]
         found = between(first, first.stages.index(one), second.stages.index(other))
         return Compared(one.name, other.name, found), (first, one), (second, other)
-    other = stage_of(second, to_stage)
+    other = second.stage(to_stage)
     names = [
         f"{path}{f' {stage.name}' if len(capture.stages) > 1 else ''}"
         for path, capture, stage in ((before, first, one), (after, second, other))
@@ -193,14 +189,14 @@ def _failures(
 
 
 def _totals(capture: Capture, stage: Stage, limits: Sequence[Limit]) -> dict[str, Any]:
-    from opscope.analysis.stats import GraphStats
+    from opscope.analysis.costs.stats import GraphStats
 
     totals = GraphStats(stage.graph, capture.origin.framework).totals()
     if totals.get("at_least") and any(
         FIGURES.get(limit.figure, "") in ("macs", "flops", "other_flops") for limit in limits
     ):
         unknown = ", ".join(sorted(totals.get("unknown_ops", {}))[:5])
-        click.echo(f"note: {stage.name}: MACs and FLOPs are at least these: not known for {unknown}", err=True)
+        click.echo(f"warning: {stage.name}: MACs and FLOPs are lower bounds: unknown for {unknown}", err=True)
     return totals
 
 

@@ -1,4 +1,4 @@
-"""opscope find X QUERY: the operators that a query finds."""
+"""opscope find X QUERY: the operators that match a query."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .common import STAGE, opened
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Print at most N operators.")
 def command(capture: Capture, query: tuple[str, ...], stage: str | None, as_json: bool, limit: int | None) -> None:
-    """Search X with the language of the page. Put QUERY in single quotes, for the shell's sake.
+    """Search X with the same query language as the page. Put QUERY in single quotes.
 
     \b
-    'layer4 conv'                      words, each somewhere in op, name, module, class
-    'op:conv phase:backward -relu'     fields, and what must not be there
+    'layer4 conv'                      words; all must occur in op, name, module or class
+    'op:conv phase:backward -relu'     fields, and an excluded word
     'shape:64x* dtype:float16'         shapes with wildcards
     'op:/^add|^mul/'                   regular expressions
     'matmul -> * -> softmax'           paths: * is any operator, ** any number of them

@@ -1,4 +1,4 @@
-"""opscope info X: what is in it."""
+"""opscope info X: describe a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .common import opened
 @opened
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
 def command(capture: Capture, as_json: bool) -> None:
-    """Say what is in X: operators, modules, phases, gradients, kernels, and what is missing."""
+    """Describe X: operators, modules, phases, gradients, kernels, and what is missing."""
     if as_json:
         click.echo(json.dumps(summary.info(capture), ensure_ascii=False, indent=2))
         return

@@ -20,29 +20,30 @@ def command(capture: Capture, stage: str | None, style: str) -> None:
     """Print the graph of X.
 
     \b
-    table   one operator per line, in columns: the framework's own table where the capture has it
+    table   one operator per line, in columns: the framework's own table if the capture has it
     text    everything, in opscope's own notation
-    code    the framework's generated code   (where the capture has it)
-    native  the framework's own IR           (where the capture has it)
+    code    the framework's generated code   (if the capture has it)
+    native  the framework's own IR           (if the capture has it)
     """
-    from opscope.export.frames import stage_of
 
     if style == "text" and stage is None:
         click.echo(capture.text(), nl=False)
         return
-    chosen = stage_of(capture, stage)
+    chosen = capture.stage(stage)
     if style == "text":
         from opscope.ir.text import dump_stage
 
         click.echo(dump_stage(chosen), nl=False)
     elif style in chosen.listings:
-        click.echo(chosen.listings[style])
+        click.echo(chosen.listings[style].text)
     elif style == "table":
         from .table import print_nodes
 
         print_nodes(chosen.graph.nodes)
     else:
-        # the other listings (`symbols`, `code.nodes`) are the page's
+        # the other listings (`symbols`, `signature`) are for the page
         texts = [kind for kind in STYLES[2:] if kind in chosen.listings]
         has = ", ".join(["table", "text", *texts])
-        raise OpscopeError(f"stage {chosen.name!r} has no {style} listing: its framework gave none (it has: {has})")
+        raise OpscopeError(
+            f"stage {chosen.name!r} has no {style} listing: the capture does not contain one (it has: {has})"
+        )

@@ -1,4 +1,4 @@
-"""How far a recording is, on a terminal: a line on stderr that makes room for whatever the script prints."""
+"""Progress of a recording in a terminal: a line on stderr that disappears when the script prints something."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVERY = 0.1  # seconds
 
 @contextmanager
 def progress(count: Callable[[], int], total: int | None = None) -> Generator[Callable[[str], None], None, None]:
-    """Shows the number of operators while the block runs, and nothing if stderr is no terminal. Gives a function
+    """Show the number of operators while the block runs, or nothing if stderr is not a terminal. Yields a function
     that begins the next of `total` parts."""
     if not sys.stderr.isatty():
         yield lambda name: None
@@ -21,7 +21,7 @@ def progress(count: Callable[[], int], total: int | None = None) -> Generator[Ca
     line = _Line(count, total)
     before = sys.stdout, sys.stderr
     sys.stderr = _Beside(sys.stderr, line)
-    if sys.stdout.isatty():  # a pipe or a file is not touched: there is nothing to make room for
+    if sys.stdout.isatty():  # in a pipe or a file no line is shown, so the streams need no wrapper
         sys.stdout = _Beside(sys.stdout, line)
     thread = threading.Thread(target=line.run, name="opscope progress", daemon=True)
     thread.start()
@@ -35,7 +35,7 @@ def progress(count: Callable[[], int], total: int | None = None) -> Generator[Ca
 
 
 class _Line:
-    """The line. It is shown only where the cursor stands at the beginning of a line."""
+    """The progress line. It is shown only while the cursor is at the start of a line."""
 
     def __init__(self, count: Callable[[], int], total: int | None) -> None:
         from rich.console import Console
@@ -86,14 +86,14 @@ class _Line:
                 self._bar.stop()
 
     def written(self, text: str) -> None:
-        """Somebody else's text follows."""
+        """The script is about to write `text`."""
         if text:
             self.hide()
             self._is_free = text.endswith("\n")
 
 
 class _Beside:
-    """The script's own stream: the same in everything, but the line is taken away before something is written."""
+    """The script's own stream, except that the progress line is hidden before every write."""
 
     def __init__(self, stream: Any, line: _Line) -> None:
         self._stream = stream

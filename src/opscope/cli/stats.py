@@ -1,4 +1,4 @@
-"""opscope stats X: what it costs."""
+"""opscope stats X: cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .common import STAGE, opened
 
 BY = ("module", "op", "kind", "node", "kernel", "phase")
 STYLES = ("opscope", "megengine")
-_ROWS = 40  # of a table that is not a tree, for people
+_ROWS = 40  # of a table that is not a tree, when printed as text
 
 
 def _columns(context: click.Context, option: click.Parameter, given: str | None) -> list[str] | None:
@@ -24,19 +24,21 @@ def _columns(context: click.Context, option: click.Parameter, given: str | None)
 @click.command()
 @opened
 @STAGE
-@click.option("--by", type=click.Choice(BY), default="module", show_default=True, help="What the rows are.")
+@click.option("--by", type=click.Choice(BY), default="module", show_default=True, help="What each row is.")
 @click.option(
-    "--depth", type=click.IntRange(min=1), metavar="N", help="Modules down to this depth (default: what fits)."
+    "--depth", type=click.IntRange(min=1), metavar="N", help="Show modules down to this depth (default: what fits)."
 )
-@click.option("--columns", metavar="A,B,…", callback=_columns, help="Which columns, in this order.")
-@click.option("--sort", metavar="COLUMN", help="The largest first; shares are then of this column.")
-@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N rows.")
-@click.option("--device", metavar="NAME", help="Adds the least time on this device (h100, a100, rtx4090, …).")
-@click.option("--no-fold", is_flag=True, help="Show every one of a row of equal modules.")
+@click.option("--columns", metavar="A,B,…", callback=_columns, help="Columns to show, in this order.")
+@click.option("--sort", metavar="COLUMN", help="Sort by this column, largest first; shares are then of this column.")
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N rows.")
+@click.option("--device", metavar="NAME", help="Add the minimum time on this device (h100, a100, rtx4090, …).")
+@click.option("--no-fold", is_flag=True, help="Show equal neighbouring modules separately.")
 @click.option("--json", "form", flag_value="json", help="For programs: one JSON object with exact figures.")
 @click.option("--csv", "form", flag_value="csv", help="For spreadsheets: exact figures.")
 @click.option("--markdown", "form", flag_value="markdown", help="For documents.")
-@click.option("--style", type=click.Choice(STYLES), default="opscope", show_default=True, help="Whose conventions.")
+@click.option(
+    "--style", type=click.Choice(STYLES), default="opscope", show_default=True, help="Counting conventions and layout."
+)
 def command(
     capture: Capture,
     stage: str | None,
@@ -50,16 +52,16 @@ def command(
     form: str | None,
     style: str,
 ) -> None:
-    """What X costs: parameters, MACs, activations, memory, bytes; exact, or marked.
+    """Show the cost of X: parameters, MACs, activations, memory, bytes. Inexact figures are marked.
 
     \b
-    opscope stats X --depth 2                       modules, two levels of them
+    opscope stats X --depth 2                       modules, two levels deep
     opscope stats X --by op --sort bytes            which operators move the most memory
     opscope stats X --by node --top 20              the most expensive operators
     opscope stats X --columns output,params,flops   other columns
-    opscope stats X --device h100                   the least time that it can take there
+    opscope stats X --device h100                   the minimum time on an H100
     """
-    from opscope.export import tables
+    from opscope.export import cost_tables
     from opscope.statistics import of_capture
 
     if top is None and form is None and by not in ("module", "phase"):
@@ -77,10 +79,12 @@ def command(
     elif form == "csv":
         click.echo(found.csv(), nl=False)
     elif form == "markdown":
-        click.echo("\n".join([found.markdown(), "", *(f"- {line}" for line in tables.summary(stats, found.report))]))
+        click.echo(
+            "\n".join([found.markdown(), "", *(f"- {line}" for line in cost_tables.summary(stats, found.report))])
+        )
     elif sys.stdout.isatty():
         from .coloured import print_table
 
         print_table(stats, found.report)
     else:
-        click.echo("\n".join([tables.plain(found.report), "", *tables.summary(stats, found.report)]))
+        click.echo("\n".join([cost_tables.plain(found.report), "", *cost_tables.summary(stats, found.report)]))

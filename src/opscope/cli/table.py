@@ -1,4 +1,4 @@
-"""A graph as a table, one operator per line, printed as it is made: a million lines are no trouble."""
+"""A graph as a table, one operator per line, printed row by row, so that a million lines are no problem."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _ANSI = {
     "green3": "green",
     "grey50": 8,
 }
-_HEAD = ("#", "phase", "op", "makes", "reads", "module", "source")
-_WIDE = (6, 9, 20, 30, 30, 34, 30)  # when piped: wide enough for most, never cut
+_HEAD = ("#", "phase", "op", "outputs", "inputs", "module", "source")
+_WIDE = (6, 9, 20, 30, 30, 34, 30)  # when piped: wide enough for most names, which are never cut
 
 
 def print_nodes(nodes: Iterable[Node]) -> None:
@@ -41,7 +41,7 @@ def _cells(node: Node) -> Iterator[str]:
     yield ", ".join("null" if use.value is None else f"%{use.value.index}" for use in node.uses)
     yield node.path
     frames = node.frames
-    # The last two parts of a path say which file it is; the rest is the same for all.
+    # The last two parts of a path identify the file; the rest is usually the same for all.
     yield f"{'/'.join(frames[-1].file.split('/')[-2:])}:{frames[-1].line}" if frames else ""
 
 
@@ -50,7 +50,7 @@ def _made(value: Value) -> str:
 
 
 def _fitted(columns: int) -> tuple[int, ...]:
-    """The columns that hold text share what the terminal has."""
+    """The text columns share the width of the terminal."""
     fixed = _WIDE[0] + _WIDE[1] + 2 * (len(_WIDE) - 1)
     spare = max(columns - fixed, 60)
     total = sum(_WIDE[2:])

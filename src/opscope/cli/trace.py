@@ -1,4 +1,4 @@
-"""opscope trace TARGET [ARGS]...: run a script or a model under capture."""
+"""opscope trace TARGET [ARGS]...: run a script or a model and capture it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from opscope.capture import Capture
 from opscope.errors import OpscopeError
 from opscope.ir import PHASES
 from opscope.tracers import registry
-from opscope.tracers.inputs import GRAMMAR, Input, parse
-from opscope.tracers.script import RECORDS, ScriptFailed, is_file, run_script
-from opscope.tracers.target import trace_model, ways_of_model
+from opscope.tracers.contract import RECORDS
+from opscope.tracers.script import ScriptFailed, is_file, run_script
 
+from .inputs import GRAMMAR, Input, parse
 from .progress import progress
+from .target import trace_model, ways_of_model
 
 _WITH_VALUE = ("-o", "--output", "--framework", "--how", "--steps", "--phase", "--input")
 _FLAGS = ("--train",)
 
 
 class Trace(click.Command):
-    """Our options may stand before TARGET or right behind it; from the first other word on, all is the script's."""
+    """Takes opscope's options before TARGET or directly after it; everything after them goes to the script."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, ours_first(args))
 
 
 def ours_first(args: list[str]) -> list[str]:
-    """Our options, `--`, TARGET and its arguments."""
+    """opscope's options, `--`, TARGET and its arguments."""
     ours: list[str] = []
     target: list[str] = []
     rest = list(args)
@@ -62,17 +63,26 @@ def ours_first(args: list[str]) -> list[str]:
 @click.argument("target")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option(
-    "-o", "--output", "out", type=click.Path(path_type=Path), metavar="OUT", help="Where to (default: TARGET.opscope)."
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="The output file (default: TARGET.opscope).",
 )
 @click.option("--framework", metavar="NAME", help=f"Record only this framework ({registry.supported()}).")
 @click.option(
-    "--how", default="auto", show_default=True, help="The way to capture; `all` tries each and prints a table."
+    "--how", default="auto", show_default=True, help="The capture method; `all` tries each and prints a table."
 )
-@click.option("--input", "inputs", multiple=True, metavar=GRAMMAR, help="Call the model with this (repeatable).")
-@click.option("--train", is_flag=True, help="Run the model's backward pass too, from the sum of its results.")
+@click.option("--input", "inputs", multiple=True, metavar=GRAMMAR, help="Call the model with this tensor (repeatable).")
+@click.option("--train", is_flag=True, help="Also run the backward pass, from the sum of the model's results.")
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Record only the first N optimizer steps.")
 @click.option(
-    "--phase", "phases", multiple=True, metavar="NAME", help=f"Keep only these phases, by comma ({', '.join(PHASES)})."
+    "--phase",
+    "phases",
+    multiple=True,
+    metavar="NAME",
+    help=f"Keep only these phases, comma-separated ({', '.join(PHASES)}).",
 )
 def command(
     target: str,
@@ -85,11 +95,11 @@ def command(
     steps: int | None,
     phases: tuple[str, ...],
 ) -> None:
-    """Run TARGET and capture everything that it computes. TARGET is a script, package.module:callable, or, with
-    --input, package.module:model, where the model may also be a class or a function that makes one.
+    """Run TARGET and capture everything it computes. TARGET is a script, package.module:callable, or, with
+    --input, package.module:model, where model may also be a class or a function that creates one.
 
     \b
-    opscope trace train.py --epochs 1                train.py's own arguments follow; writes train.opscope
+    opscope trace train.py --epochs 1                with train.py's own arguments; writes train.opscope
     opscope trace --steps 2 -o two.html train.py     the first two steps, as a page
     opscope trace nets:make_model --input 1x3x224x224
     opscope trace nets:GPT --input 2x16:int64:50 --train --phase backward
@@ -117,33 +127,33 @@ def command(
 
 
 def _check(target: str, how: str, inputs: Sequence[Input], train: bool, steps: int | None) -> None:
-    """What cannot go together, before anything runs."""
-    known = dict.fromkeys(way for framework in registry.FRAMEWORKS for way in registry.load(framework).HOW)
+    """Reject incompatible options before anything runs."""
+    known = dict.fromkeys(way for framework in registry.FRAMEWORKS for way in registry.load(framework).how)
     if how not in (*known, "all"):
-        raise OpscopeError(f"--how {how}: there is no such way (there are: {', '.join(known)}, all)")
+        raise OpscopeError(f"--how {how}: unknown capture method (there are: {', '.join(known)}, all)")
     is_model = bool(inputs or train or how not in RECORDS)
     if is_model and is_file(target):
         what = "--input" if inputs else "--train" if train else f"--how {how}"
         raise OpscopeError(
-            f"{target}: {what} is for a model, not for a script: name what makes the model, as in "
+            f"{target}: {what} needs a model, not a script: pass a function that creates the model, as in "
             "`opscope trace package.module:make_model --input 1x3x224x224`"
         )
     if is_model and steps is not None:
-        raise OpscopeError("--steps is for scripts: a model is called once")
+        raise OpscopeError("--steps works only for scripts: a model is called once")
     if train and how not in RECORDS:
-        raise OpscopeError(f"--train goes with the recorder, not with --how {how}")
+        raise OpscopeError(f"--train works only with the recorder, not with --how {how}")
 
 
 def _phases(given: Sequence[str]) -> list[str]:
     phases = list(dict.fromkeys(name.strip() for text in given for name in text.split(",")))
     for name in phases:
         if name not in PHASES:
-            raise OpscopeError(f"--phase {name}: not a phase (there are: {', '.join(PHASES)})")
+            raise OpscopeError(f"--phase {name}: unknown phase (there are: {', '.join(PHASES)})")
     return phases
 
 
 def _all(target: str, args: tuple[str, ...], inputs: list[Input], out: Path | None, phases: list[str]) -> None:
-    """The table of all ways on stdout; with -o, what the recorder captured."""
+    """Print the table of all capture methods; with -o, save what the recorder captured."""
     try:
         with progress(tracers.operators_so_far, total=9) as begin:
             found = ways_of_model(target, args, inputs, keep=out is not None, progress=begin)
@@ -160,7 +170,7 @@ def _save(capture: Capture, out: Path, phases: list[str]) -> None:
         capture = only_phases(capture, phases)
     capture.save(out)
     for warning in capture.all_warnings():
-        click.echo(f"note: {warning}", err=True)
+        click.echo(f"warning: {warning}", err=True)
     stages = f" in {len(capture.stages)} stages" if len(capture.stages) > 1 else ""
     count = sum(stage.graph.n_nodes for stage in capture.stages)
     click.echo(f"{out}: {count:,} operators{stages}", err=True)

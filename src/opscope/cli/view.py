@@ -16,7 +16,7 @@ from opscope.server import Server, forward_line, over_ssh
 from .common import PROFILE, SOURCES
 
 BROWSER = click.option(
-    "--browser/--no-browser", default=True, help="Open the browser (default), or only print the address."
+    "--browser/--no-browser", default=True, help="Open the browser (default), or only print the URL."
 )
 PORT = click.option(
     "--port", type=click.IntRange(1, 65535), metavar="N", help="Listen on this port (default: any free one)."
@@ -32,17 +32,17 @@ PORT = click.option(
 def command(
     files: tuple[Path, ...], sources: tuple[Path, ...], profile: Path | None, browser: bool, port: int | None
 ) -> None:
-    """Look at files in the browser, each in a tab of its own.
+    """Open files in the browser, each in its own tab.
 
-    The page is served on this machine only, at an address with a secret in it; Ctrl-C ends it. Over SSH, the
-    line to run on your own machine is printed instead.
+    The page is served on this machine only, at a URL that contains a secret; Ctrl-C stops it. Over SSH, the
+    command to run on your own machine is printed instead.
     """
     captures = [(file.name, opscope.open(file, sources=sources, profile=profile)) for file in files]
     serve(captures, browser=browser, port=port)
 
 
 def serve(captures: Sequence[tuple[str, Capture]], *, browser: bool, port: int | None) -> None:
-    """Show captures until Ctrl-C."""
+    """Serve captures until Ctrl-C."""
     with Server(from_bytes, port or 0) as server:
         for name, capture in captures:
             server.add(name, capture, local=True)
@@ -58,7 +58,7 @@ def _announce(server: Server, browser: bool) -> None:
     click.echo(url)
     if over_ssh():
         line = forward_line(server.port)
-        click.echo(f"On the machine with the browser, run\n  {line}\nand open the address there.", err=True)
+        click.echo(f"On the machine with the browser, run\n  {line}\nand open the URL there.", err=True)
     elif browser and not webbrowser.open(url):
-        click.echo("No browser could be opened: open the address in one.", err=True)
-    click.echo("Ctrl-C ends it.", err=True)
+        click.echo("Could not open a browser: open the URL yourself.", err=True)
+    click.echo("Press Ctrl-C to stop.", err=True)

@@ -48,14 +48,11 @@ def dump(graph: Any, fp: TextIO, *, dialect: str = "0.6") -> None:
 
 def _tasks(stage: ir.Stage) -> dict[int, list[str]]:
     """The definitions that the stage has, by node."""
-    lines = stage.listings.get("code", "").split("\n")
+    listing = stage.listings.get("code", ir.Listing(""))
+    lines = listing.text.split("\n")
     found: dict[int, list[str]] = {}
-    try:
-        places = json.loads(stage.listings.get("code.nodes", "[]"))
-    except ValueError:
-        return {}
     starts: dict[int, list[int]] = {}
-    for number, node in places:
+    for number, node in zip(listing.line.tolist(), listing.node.tolist(), strict=True):
         if 0 < number <= len(lines) and lines[number - 1].startswith("# "):
             starts.setdefault(number, []).append(node)
     for number, nodes in starts.items():

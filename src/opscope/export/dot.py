@@ -11,7 +11,6 @@ from opscope.analysis.collapse import collapse
 from opscope.files import replacing
 from opscope.ir import Capture, Graph, Node, Value, scope_label
 
-from .frames import stage_of
 from .registry import Options
 
 _FILL = {
@@ -29,7 +28,7 @@ _HEAD = """digraph opscope {
 
 
 def export(capture: Capture, path: Path, options: Options) -> None:
-    graph = stage_of(capture, options.stage).graph
+    graph = capture.stage(options.stage).graph
     lines = _whole(graph) if options.depth is None else _boxes(graph, options.depth)
     with replacing(path) as file:
         for line in lines:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opscope.errors import OpscopeError
-from opscope.ir import PHASES, ROLES, Capture, Graph, Stage
+from opscope.ir import PHASES, ROLES, Capture, Graph, dtypes
 from opscope.ir.columns import Int32
 from opscope.wire.arrow import to_array
 
@@ -29,9 +29,9 @@ class Coded(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """A list of numbers in each row."""
+    """A list of numbers in each row; None where it is not known."""
 
-    rows: Sequence[Sequence[float]]
+    rows: Sequence[Sequence[float] | None]
 
 
 class Masked(NamedTuple):
@@ -56,16 +56,7 @@ def frame(capture: Capture, table: str, stage: str | None = None) -> Frame:
         return _stored(capture, table)
     if make is None:
         raise OpscopeError(f"no table {table!r} in this capture (there are: {', '.join(names(capture))})")
-    return make(stage_of(capture, stage).graph)
-
-
-def stage_of(capture: Capture, name: str | None) -> Stage:
-    if not capture.stages:
-        raise OpscopeError("the capture has no stage: if it is being recorded, wait for the end of the block")
-    try:
-        return capture.stages[0] if name is None else capture.stage(name)
-    except KeyError as error:
-        raise OpscopeError(str(error.args[0])) from None
+    return make(capture.stage(stage).graph)
 
 
 # -- the tables -----------------------------------------------------------------------------------
@@ -92,6 +83,8 @@ def _values(graph: Graph) -> Frame:
     types = list(graph.pools.types)
     elements = [t.elements for t in types]
     count = np.array([-1 if e is None else min(e, 2**62) for e in elements], dtype=np.int64)[graph.value_type]
+    sizes = [None if e is None else dtypes.bytes_of(t.dtype, e) for t, e in zip(types, elements, strict=True)]
+    size = np.array([-1 if s is None else min(s, 2**62) for s in sizes], dtype=np.int64)[graph.value_type]
     return {
         "value": _rows(graph.n_values),
         "name": _strings(graph, graph.value_name),
@@ -99,6 +92,7 @@ def _values(graph: Graph) -> Frame:
         "dtype": Coded(graph.value_type, [t.dtype for t in types]),
         "shape": Coded(graph.value_type, [str(t).partition("[")[2][:-1] if t.shape is not None else "" for t in types]),
         "elements": Masked(count, count >= 0),
+        "bytes": Masked(size, size >= 0),
         "producer": Masked(graph.value_producer, graph.value_producer >= 0),
         "slot": graph.value_slot,
         "storage": graph.value_storage,
@@ -174,7 +168,8 @@ def _stored(capture: Capture, name: str) -> Frame:
     for label, column in table.columns.items():
         values = column.values
         if not isinstance(values, np.ndarray) and len(values) and not isinstance(values[0], str):
-            columns[label] = Lists(cast("Sequence[Sequence[float]]", values))
+            rows = cast("Sequence[Sequence[float]]", values)
+            columns[label] = Lists([row if known else None for row, known in zip(rows, column.known, strict=True)])
         else:
             columns[label] = Masked(cast("npt.NDArray[Any] | Sequence[str]", values), column.known)
     return columns
@@ -212,10 +207,15 @@ def _arrow(column: npt.NDArray[Any] | Coded | Lists | Masked) -> ac.Array:
         coded = plain.cast(ac.DataType.dictionary(ac.DataType.int32(), ac.DataType.utf8()))
         return coded.take(to_array(codes))
     if isinstance(column, Lists):
-        start = np.zeros(len(column.rows) + 1, dtype=np.int32)
-        np.cumsum([len(row) for row in column.rows], out=start[1:])
-        flat = np.array([x for row in column.rows for x in row], dtype=np.float64)
-        return ac.list_array(to_array(start), to_array(flat))
+        lists = [row or () for row in column.rows]
+        start = np.zeros(len(lists) + 1, dtype=np.int32)
+        np.cumsum([len(row) for row in lists], out=start[1:])
+        found = ac.list_array(to_array(start), to_array(np.array([x for row in lists for x in row], dtype=np.float64)))
+        if all(row is not None for row in column.rows):
+            return found
+        # A row that is not known is taken from nowhere, which gives null.
+        places = [None if row is None else i for i, row in enumerate(column.rows)]
+        return found.take(ac.Array(places, type=ac.DataType.int32()))
     if isinstance(column, Masked):
         values, known = column
         if isinstance(values, np.ndarray):

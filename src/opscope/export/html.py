@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from opscope.analysis.annotate import annotate
+from opscope.analysis.diff.side_by_side import side_by_side
 from opscope.files import replacing
 from opscope.ir import Capture, Stage
 
 from . import page
-from .diff_page import side_by_side
 from .registry import Options
 
 
@@ -20,7 +21,7 @@ def export(capture: Capture, path: Path, options: Options) -> None:
 
 
 def render(capture: Capture, name: str) -> str:
-    return page.one_file([(name, page.capture_bytes(capture))], f"{name} – opscope")
+    return page.one_file([(name, page.capture_bytes(annotate(capture)))], f"{name} – opscope")
 
 
 def render_compared(before: tuple[Capture, Stage, str], after: tuple[Capture, Stage, str], name: str) -> str:

@@ -8,7 +8,6 @@ from opscope.analysis.collapse import Box, collapse, readable
 from opscope.files import replacing
 from opscope.ir import PHASES, Capture, Graph, scope_label
 
-from .frames import stage_of
 from .registry import Options
 
 # The same hues as in the page: forward blue, backward orange, the optimizer green.
@@ -24,7 +23,7 @@ _ARROWS = 280  # Mermaid draws nothing beyond 500; a readable drawing has far fe
 
 
 def export(capture: Capture, path: Path, options: Options) -> None:
-    text = render(stage_of(capture, options.stage).graph, options.depth)
+    text = render(capture.stage(options.stage).graph, options.depth)
     with replacing(path) as file:
         file.write(text.encode())
 

@@ -17,7 +17,6 @@ from opscope.files import replacing
 from opscope.ir import Capture, Graph, Node, Value, scope_label
 from opscope.ir.text import frame_text
 
-from .frames import stage_of
 from .registry import Options
 
 OUR_KEYS = ("phase", "name", "source", "kernel", "role", "input")
@@ -26,7 +25,7 @@ PRODUCER = "opscope 1"  # the reader gives our attributes their meaning back whe
 
 def export(capture: Capture, path: Path, options: Options) -> None:
     """All stages, or the one that is named; bodies of operators are graphs of their own."""
-    stages = capture.stages if options.stage is None else [stage_of(capture, options.stage)]
+    stages = capture.stages if options.stage is None else [capture.stage(options.stage)]
     with replacing(path) as file:
         file.write(f'{{"label":{_text(path.stem)},"producer":{_text(PRODUCER)},"graphs":['.encode())
         first = True

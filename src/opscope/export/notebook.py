@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 
+from opscope.analysis.annotate import annotate
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
@@ -17,7 +18,7 @@ def render(capture: Capture, height: int = HEIGHT) -> str:
     """The page, or, where it would make the notebook too large, what is in the capture and how to see it."""
     if not capture.stages:
         return _summary(capture, "There is nothing in it yet: it fills when the recorded block ends.")
-    data = page.capture_bytes(capture)
+    data = page.capture_bytes(annotate(capture))
     if len(data) > LARGEST // 4 * 3:
         return _too_large(capture, len(data))
     try:

@@ -18,11 +18,9 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from opscope import wire
+from opscope.analysis.costs.devices import described as devices
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
-
-from .costs import devices, with_costs
-from .diff_page import with_changes
 
 _LONGEST_TITLE = 200
 
@@ -46,11 +44,10 @@ def asset(name: str) -> bytes:
     return file.read_bytes()
 
 
-def capture_bytes(capture: Capture, *, costs: bool = True) -> bytes:
-    """The .opscope file of a capture, with what the page shows beside it: what changed, and what operators cost."""
+def capture_bytes(capture: Capture) -> bytes:
+    """The .opscope file of an annotated capture, which is what the page works on."""
     out = io.BytesIO()
-    shown = with_changes(capture)
-    wire.write(with_costs(shown) if costs else shown, out)
+    wire.write(capture, out)
     return out.getvalue()
 
 

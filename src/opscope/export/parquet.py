@@ -17,7 +17,7 @@ from .registry import Options
 
 
 def export(capture: Capture, path: Path, options: Options) -> None:
-    stages = [frames.stage_of(capture, options.stage)] if options.stage is not None else capture.stages
+    stages = [capture.stage(options.stage)] if options.stage is not None else capture.stages
     with replacing_folder(path) as folder:
         for name in frames.names(capture):
             if name in capture.tables:

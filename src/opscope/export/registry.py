@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -68,7 +68,22 @@ class Exporter(Protocol):
 
 
 def endings() -> list[str]:
-    return [*BUILT_IN, *(entry.name for entry in entry_points(group=GROUP))]
+    return [*BUILT_IN, *_plugins()]
+
+
+def _plugins() -> dict[str, EntryPoint]:
+    """Exporters of other packages by ending; none may take an ending that is there already."""
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=GROUP):
+        owner = entry.dist.name if entry.dist is not None else "a plugin"
+        if not entry.name.startswith("."):
+            raise OpscopeError(f"the exporter {entry.name!r} of {owner} is not named by an ending such as '.xyz'")
+        if entry.name in BUILT_IN:
+            raise OpscopeError(f"{owner} has an exporter of {entry.name}, which opscope writes itself: uninstall it")
+        if entry.name in found:
+            raise OpscopeError(f"two plugins have an exporter of {entry.name}: uninstall one of them ({owner})")
+        found[entry.name] = entry
+    return found
 
 
 def export(
@@ -98,10 +113,7 @@ def export(
 
 
 def _exporter(path: Path, ending: str) -> Exporter:
-    plugins = {entry.name: entry for entry in entry_points(group=GROUP)}
-    double = [name for name in plugins if name in BUILT_IN]
-    if double:
-        raise OpscopeError(f"an exporter plugin claims {double[0]}, which opscope writes itself: uninstall it")
+    plugins = _plugins()
     if ending in BUILT_IN:
         return cast("Exporter", importlib.import_module(BUILT_IN[ending]))
     if ending in plugins:

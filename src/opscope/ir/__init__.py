@@ -1,16 +1,20 @@
 """What a graph is. Nothing here knows a file format or a framework."""
 
 from .build import GraphBuilder
-from .capture import Capture, Column, Origin, Stage, StageLink, Table, column
+from .capture import Capture, Column, Listing, Origin, Stage, StageLink, Table, column
 from .check import InvalidGraph, verify, verify_capture
-from .graph import NULL, PHASES, ROLES, Body, Graph, Node, Use, Value
+from .columns import Int8, Int32, frozen, frozen8
+from .enumerations import PHASE_ID, PHASES, ROLE_ID, ROLES
+from .graph import NULL, Body, Graph, Node, Use, Value
 from .pools import Frame, Pools, Scope, Type, scope_label
 from .relations import Groups, Links
 
 __all__ = [
     "NULL",
     "PHASES",
+    "PHASE_ID",
     "ROLES",
+    "ROLE_ID",
     "Body",
     "Capture",
     "Column",
@@ -18,8 +22,11 @@ __all__ = [
     "Graph",
     "GraphBuilder",
     "Groups",
+    "Int8",
+    "Int32",
     "InvalidGraph",
     "Links",
+    "Listing",
     "Node",
     "Origin",
     "Pools",
@@ -31,6 +38,8 @@ __all__ = [
     "Use",
     "Value",
     "column",
+    "frozen",
+    "frozen8",
     "scope_label",
     "verify",
     "verify_capture",

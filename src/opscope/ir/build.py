@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from .check import verify
 from .columns import Int32, frozen, frozen8
-from .graph import NULL, PHASE_ID, ROLE_ID, Body, Graph
+from .enumerations import PHASE_ID, ROLE_ID
+from .graph import NULL, Body, Graph
 from .pools import Pools
 from .relations import Groups, Links
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -11,13 +11,9 @@ import numpy.typing as npt
 
 from opscope.errors import OpscopeError
 
-from .columns import Int32
+from .columns import Int32, frozen
 from .graph import Graph
 from .pools import Pools
-
-LINK_STAGE_KINDS = ("lowers", "flows", "communicates")
-EVIDENCE = ("reported", "name", "structure")
-BY = ("node", "value", "scope", "group")
 
 
 @dataclass(frozen=True)
@@ -31,6 +27,24 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
+class Listing:
+    """A text of the framework's own (code, IR, a table), and which of its lines belong to which nodes.
+
+    Lines count from 1, as `str.splitlines` has them. A line may belong to several nodes, and a node to several lines.
+    """
+
+    text: str
+    line: Int32 = field(default_factory=lambda: frozen([]))
+    node: Int32 = field(default_factory=lambda: frozen([]))
+
+    @classmethod
+    def of(cls, text: str, lines: Iterable[tuple[int, int]] = ()) -> Listing:
+        """A text with (line, node) pairs."""
+        pairs = list(lines)
+        return cls(text, frozen([line for line, _ in pairs]), frozen([node for _, node in pairs]))
+
+
+@dataclass(frozen=True, eq=False)
 class Stage:
     """One graph in a line of graphs. Stages that do not differ share one Graph object."""
 
@@ -38,7 +52,7 @@ class Stage:
     graph: Graph
     after: int | None = None  # the stage it was made from
     seconds: float | None = None
-    listings: dict[str, str] = field(default_factory=dict[str, str])  # kind -> the framework's own text
+    listings: dict[str, Listing] = field(default_factory=dict[str, "Listing"])  # kind -> the framework's own text
     warnings: tuple[str, ...] = ()
 
 
@@ -55,7 +69,7 @@ class StageLink:
 
 
 # Text, numbers, or a list of numbers in each row.
-ColumnValues: TypeAlias = npt.NDArray[Any] | Sequence[str] | Sequence[Sequence[float]]
+ColumnValues: TypeAlias = npt.NDArray[Any] | Sequence[str] | Sequence[Sequence[float]] | Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +88,16 @@ def column(values: ColumnValues, unit: str = "", known: Sequence[bool] | None = 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns for some rows of a stage. `by` is node, value, scope, or group:<kind>."""
+    """Columns for some rows of a stage. `by` is node, value, scope, group:<kind>, op or row (see `facts.BY`).
+
+    `fact` names the declared kind of fact (`facts.FACTS`) that this is; a table of another sort has none.
+    """
 
     stage: int
     by: str
-    index: Int32  # the node, value, scope or group of each row
+    index: Int32  # the node, value, scope, group or string of each row
     columns: dict[str, Column]
+    fact: str = ""
 
 
 @dataclass
@@ -102,12 +120,30 @@ class Capture:
             raise OpscopeError("the capture has no graph yet: a recording is filled when its block ends")
         return self.stages[0].graph
 
-    def stage(self, name: str) -> Stage:
+    def stage(self, name: str | None = None) -> Stage:
+        """The stage of this name; without one, the first."""
+        if not self.stages:
+            raise OpscopeError("the capture has no stage: if it is being recorded, wait for the end of the block")
         for stage in self.stages:
-            if stage.name == name:
+            if name is None or stage.name == name:
                 return stage
-        known = ", ".join(stage.name for stage in self.stages) or "none"
-        raise KeyError(f"no stage {name!r} (there are: {known})")
+        raise OpscopeError(f"no stage {name!r} (there are: {', '.join(stage.name for stage in self.stages)})")
+
+    def facts(self, fact: str, stage: int) -> Iterator[Table]:
+        """The tables of this kind of fact about a stage. Stages that share a graph share what is known of it."""
+        graph = self.stages[stage].graph
+        tables = [table for table in self.tables.values() if table.fact == fact]
+        own = [table for table in tables if table.stage == stage]
+        shared = [table for table in tables if table.by != "row" and self.stages[table.stage].graph is graph]
+        yield from own or shared
+
+    def add(self, table: Table) -> None:
+        """Put a fact among the tables, under a title that is still free."""
+        title = table.fact if not table.stage else f"{table.fact} of {self.stages[table.stage].name}"
+        number = 2
+        while title in self.tables:
+            title, number = f"{title.rpartition(' #')[0] or title} #{number}", number + 1
+        self.tables[title] = table
 
     def all_warnings(self) -> list[str]:
         return [*self.warnings, *(text for stage in self.stages for text in stage.warnings)]

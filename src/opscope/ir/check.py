@@ -10,9 +10,11 @@ import numpy.typing as npt
 
 from opscope.errors import OpscopeError
 
-from .capture import BY, EVIDENCE, LINK_STAGE_KINDS, Capture, Column, Table
+from .capture import Capture, Column, Stage, Table
 from .columns import Int32
-from .graph import COLUMNS, PHASES, ROLES, Body, Graph
+from .enumerations import EVIDENCE, PHASES, ROLES, STAGE_LINK_KINDS
+from .facts import BY, FACTS, TIME_UNITS, Fact, Field
+from .graph import COLUMNS, Body, Graph
 from .pools import Pools
 from .relations import Groups
 
@@ -196,11 +198,12 @@ def capture_problems(capture: Capture) -> Iterator[str]:
             seen.add(id(stage.graph))
             for problem in problems(stage.graph):
                 yield f"stage {i} ({stage.name}): {problem}"
+        yield from _listings(stage, i)
     for link in capture.stage_links:
         if not (0 <= link.before < len(names) and 0 <= link.after < len(names)):
             yield f"a stage link joins the stages {link.before} and {link.after}, which do not both exist"
             continue
-        if link.kind not in LINK_STAGE_KINDS or link.evidence not in EVIDENCE:
+        if link.kind not in STAGE_LINK_KINDS or link.evidence not in EVIDENCE:
             yield f"a stage link has the kind {link.kind!r} and the evidence {link.evidence!r}"
         yield from _range("first node of stage link", link.source, 0, capture.stages[link.before].graph.n_nodes)
         yield from _range("second node of stage link", link.target, 0, capture.stages[link.after].graph.n_nodes)
@@ -208,6 +211,16 @@ def capture_problems(capture: Capture) -> Iterator[str]:
             yield "a stage link has columns of different lengths"
     for name, table in capture.tables.items():
         yield from _table(name, table, capture)
+
+
+def _listings(stage: Stage, index: int) -> Iterator[str]:
+    for kind, listing in stage.listings.items():
+        what = f"listing {kind!r} of stage {index} ({stage.name})"
+        if len(listing.line) != len(listing.node):
+            yield f"{what}: {len(listing.line)} lines for {len(listing.node)} nodes"
+        if len(listing.line) and listing.line.min() < 1:
+            yield f"{what}: names line {listing.line.min()}; lines count from 1"
+        yield from _range(f"{what}: node", listing.node, 0, stage.graph.n_nodes)
 
 
 def _table(name: str, table: Table, capture: Capture) -> Iterator[str]:
@@ -224,14 +237,51 @@ def _table(name: str, table: Table, capture: Capture) -> Iterator[str]:
         "value": graph.n_values,
         "scope": len(graph.pools.scopes),
         "group": len(graph.groups[group]) if kind == "group" else 0,
+        "op": len(graph.pools.strings),
+        "row": len(table.index),
     }[kind]
     yield from _range(f"row of table {name!r}: {kind}", table.index, 0, rows)
     for label, column in table.columns.items():
         if len(column.values) != len(table.index) or len(column.known) != len(table.index):
             yield f"table {name!r}: column {label!r} has {len(column.values)} rows instead of {len(table.index)}"
-        elif _has_lists(column) and not column.known.all():
-            yield f"table {name!r}: column {label!r} holds lists, so a row that is not known is left out of the table"
+    if table.fact in FACTS:  # a newer opscope may know others
+        yield from _fact(name, table, FACTS[table.fact], capture)
 
 
-def _has_lists(column: Column) -> bool:
-    return len(column.values) > 0 and isinstance(column.values[0], Sequence) and not isinstance(column.values[0], str)
+def _fact(name: str, table: Table, fact: Fact, capture: Capture) -> Iterator[str]:
+    """A fact has the columns that its declaration says, and points at what exists."""
+    if table.by not in fact.by:
+        yield f"table {name!r}: {fact.name} are by {' or '.join(fact.by)}, not by {table.by}"
+    for field in fact.fields:
+        column = table.columns.get(field.name)
+        if column is None:
+            if not field.optional:
+                yield f"table {name!r}: {fact.name} have a column {field.name!r}, which is missing"
+            continue
+        if field.unit == "time" and column.unit not in TIME_UNITS:
+            units = ", ".join(TIME_UNITS)
+            yield f"table {name!r}: column {field.name!r} has the unit {column.unit!r}, not one of {units}"
+        if len(column.values) != len(table.index):
+            continue  # said above
+        if field.refers:
+            yield from _references(f"table {name!r}: column {field.name!r}", table, column, field, capture)
+        elif field.members:
+            numbers = np.asarray(column.values)[column.known]
+            yield from _range(f"table {name!r}: row of column {field.name!r}", numbers, 0, len(field.members))
+
+
+def _references(what: str, table: Table, column: Column, field: Field, capture: Capture) -> Iterator[str]:
+    stage: int | None = table.stage
+    if field.refers == "node before":
+        stage = capture.stages[table.stage].after
+        if stage is None:
+            yield f"{what} names nodes of the stage before, and there is none"
+            return
+    values = column.values
+    numbers = np.asarray(values)[column.known] if isinstance(values, np.ndarray) else _flat(values)
+    # -1 is "none"; what lives to the end of the program may name the node after the last one.
+    yield from _range(f"{what}: node", numbers, -1, capture.stages[stage].graph.n_nodes + 1)
+
+
+def _flat(rows: Sequence[Any]) -> npt.NDArray[np.int64]:
+    return np.array([number for row in rows for number in row], dtype=np.int64)

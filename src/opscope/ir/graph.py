@@ -15,14 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .columns import Int8, Int32, frozen
+from .enumerations import PHASES, ROLES
 from .pools import Frame, Pools, Scope, Type
 from .relations import Groups, Links, no_links
-
-# A phase or role is stored as its place in these tuples: append, never reorder.
-PHASES = ("init", "forward", "backward", "recompute", "optimizer", "other")
-ROLES = ("input", "parameter", "buffer", "constant", "activation", "gradient", "state")
-PHASE_ID = MappingProxyType({name: i for i, name in enumerate(PHASES)})
-ROLE_ID = MappingProxyType({name: i for i, name in enumerate(ROLES)})
 
 NULL = -1  # a use of no value, or a value that no node made
 

@@ -68,7 +68,7 @@ def _stage(stage: Stage, index: int, shown: dict[int, str]) -> Iterator[str]:
     seconds = "" if stage.seconds is None else f", {stage.seconds:g} s"
     yield f"stage {index} {stage.name}{after}{seconds}"
     yield from (f"  warning: {warning}" for warning in stage.warnings)
-    yield from (f"  listing {kind}: {len(text.splitlines())} lines" for kind, text in stage.listings.items())
+    yield from (f"  listing {kind}: {len(listing.text.splitlines())} lines" for kind, listing in stage.listings.items())
     if id(graph) in shown:
         yield f"  the graph of stage {shown[id(graph)]}"
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .cost import Argument, Cost, formula
-from .products import products
-from .table import canonical, cost_of
+from .table import canonical, chains, cost_of
 
-__all__ = ["Argument", "Cost", "canonical", "cost_of", "formula", "products"]
+__all__ = ["Argument", "Cost", "canonical", "chains", "cost_of", "formula"]

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, cast
 
+from opscope.ir import dtypes
+from opscope.ir.attributes import MODULE
 from opscope.ir.pools import Type
 
 from .cost import Argument
@@ -29,8 +31,6 @@ Places = Mapping[str, Place]
 
 # PyTorch calls the first argument `self` in operators and methods, `input` in functions and modules.
 _FIRST = {"self": "input", "input": "self"}
-_NUMBER = re.compile(r"\d+")
-_HALF_BYTES = ("int4", "uint4", "quint4x2")
 
 
 class Call:
@@ -39,7 +39,7 @@ class Call:
     A role such as `weight` is looked up where the alias table of the framework says it is, or under its own name.
     """
 
-    __slots__ = ("attrs", "in_place", "inputs", "lists", "outputs", "places")
+    __slots__ = ("attrs", "in_place", "inputs", "lists", "only_computed", "outputs", "places")
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class Call:
         places: Places,
         lists: bool = False,
         in_place: bool = False,
+        only_computed: bool = False,
     ) -> None:
         self.inputs = inputs
         self.outputs = outputs
@@ -56,6 +57,7 @@ class Call:
         self.places = places
         self.lists = lists  # it does the same to every tensor of a list: `_foreach_add`
         self.in_place = in_place
+        self.only_computed = only_computed  # of a backward operator: it lists no gradient that it does not compute
 
     # -- tensors --------------------------------------------------------------------------------
 
@@ -130,7 +132,7 @@ class Call:
             if name in self.attrs:
                 value = self.attrs[name]
                 return default if value is None else value
-        text = self.attrs.get("module")  # `MaxPool2d(kernel_size=3, stride=2)`: a module that fx left whole
+        text = self.attrs.get(MODULE)
         if isinstance(text, str):
             found = re.search(rf"\b{re.escape(role)}=(\([^)]*\)|[^,)]+)", text)
             if found:
@@ -150,12 +152,21 @@ class Call:
         return tuple(items) if len(items) == count else (items[0],) * count
 
     def mask(self, count: int) -> list[bool]:
-        """Which gradients a backward operator computes."""
+        """Which gradients a backward operator computes, where an argument says so."""
         mask = self.attr("output_mask")
         if isinstance(mask, list | tuple):
             asked = [bool(item) for item in cast("Sequence[Any]", mask)]
             return (asked + [False] * count)[:count]
         return [True] * count
+
+    def computed(self, count: int) -> list[bool]:
+        """Which gradients a backward operator computes, where its outputs say so: one that nobody wants has no type."""
+        found = [self.only_computed or made.shape is not None for made in self.outputs[:count]]
+        return found + [False] * (count - len(found))
+
+    def gradients(self, count: int) -> list[Type]:
+        """The gradients that are computed, where the outputs say so."""
+        return [made for made, wanted in zip(self.outputs, self.computed(count), strict=False) if wanted]
 
 
 def shape_of(type_: Type) -> Shape:
@@ -181,17 +192,13 @@ def bytes_of(type_: Type | None) -> int:
 
 
 def bits_of(dtype: str) -> int:
-    """Bits of one element: 32 for `float32`. The first number in the name says it, in every framework."""
-    if dtype == "bool":
-        return 8
-    if dtype in _HALF_BYTES:
-        return 4
-    found = _NUMBER.search(dtype)
-    if found is None:
-        if dtype in ("int", "float", "str", "complex"):
-            return 0
+    """Bits of one element: 32 for `float32`; 0 for Python's own numbers, which are in no memory that is counted."""
+    if dtype in ("int", "float", "str", "complex"):
+        return 0
+    bits = dtypes.bits_of(dtype)
+    if bits is None:
         raise NotKnown(f"the size of {dtype!r}")
-    return int(found[0])
+    return bits
 
 
 def _literal(text: str) -> Any:

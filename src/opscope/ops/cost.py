@@ -5,9 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from opscope.ir.enumerations import ESTIMATED, EXACT, HOW, UNKNOWN, ZERO
 from opscope.ir.pools import Type
 
-EXACT, ZERO, ESTIMATED, UNKNOWN = HOW = ("exact", "zero", "estimated", "unknown")
+__all__ = [
+    "ESTIMATED",
+    "EXACT",
+    "HOW",
+    "NOT_TOLD",
+    "UNKNOWN",
+    "ZERO",
+    "Argument",
+    "Cost",
+    "Formula",
+    "formula",
+    "registered",
+]
+
 NOT_TOLD = -1  # of `Cost.causal`: there is a mask, and nothing says which one
 
 

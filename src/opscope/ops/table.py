@@ -6,19 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from opscope.ir.attributes import WRITTEN_BEFORE
+from opscope.ir.graph import Graph
 from opscope.ir.pools import Type
 
-from . import formulas as _formulas  # fills the vocabulary
-from .aliases import Alias, aliases, spelled
+from .aliases import Alias, Spelled, aliases, framework_of
 from .call import Call, NotKnown, Places, bytes_of
 from .cost import ESTIMATED, UNKNOWN, ZERO, Argument, Cost, Formula, registered
-from .kinds import KINDS, VIEW, Rule
-
-assert _formulas
-
-# The recorder's own word for parts of a tensor that were written before: not an argument.
-_NOT_READ = "written before"
-
+from .kinds import RULES, VIEW, Rule
 
 _PYTHON = ("int", "float", "str", "int[]", "float[]")
 
@@ -29,23 +24,20 @@ class Entry(NamedTuple):
     kind: str
     rule: Rule
     places: Places
-    in_place: bool
-    lists: bool
-    has_out: bool
+    spelled: Spelled
 
 
 @lru_cache(maxsize=8192)
 def entry(framework: str, op: str) -> Entry | None:
-    found = spelled(framework, op)
+    spelled = framework_of(framework).spelled(op)
     table = aliases(framework)
-    for name in found.names:
+    for name in spelled.names:
         alias = table.get(name)
-        # A kind's own name counts only without namespace: `mylib.add` may be anything.
-        if alias is None and name in KINDS and "." not in name:
+        # A kind's own name counts only without namespace (`mylib.add` may be anything), and a reading is no name.
+        if alias is None and name in RULES and "." not in name and "/" not in name:
             alias = Alias(name, {})
         if alias is not None:
-            rule = KINDS[alias.kind]
-            return Entry(alias.kind, rule, alias.places, found.in_place, found.lists, found.has_out)
+            return Entry(alias.kind, RULES[alias.formula], alias.places, spelled)
     return None
 
 
@@ -53,6 +45,12 @@ def canonical(framework: str, op: str) -> str:
     """The one name of this kind of operator, such as `conv` or `add`; its own name where it has none."""
     found = entry(framework, op)
     return found.kind if found is not None else op
+
+
+def chains(framework: str, graph: Graph) -> Mapping[int, Cost]:
+    """What the nodes cost that are one operation together: counted once, at one of them. The others cost what
+    `cost_of` says."""
+    return framework_of(framework).chains(graph)
 
 
 def cost_of(
@@ -70,7 +68,8 @@ def cost_of(
     if outputs and all(t.dtype in _PYTHON for t in outputs):
         return VIEW  # a size, or arithmetic with sizes
     try:
-        call = Call(inputs, outputs, attrs, found.places, found.lists, found.in_place)
+        said = found.spelled
+        call = Call(inputs, outputs, attrs, found.places, said.lists, said.in_place, said.only_computed)
         cost = _complex(found.rule(call), call)
         return cost if cost.read is not None else _without_unread(cost, found, inputs)
     except (NotKnown, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
@@ -97,14 +96,14 @@ def _complex(cost: Cost, call: Call) -> Cost:
 
 def _without_unread(cost: Cost, found: Entry, inputs: Sequence[Argument]) -> Cost:
     """Tensors among the arguments that are not read: those that results go to."""
-    read = [
-        a
-        for a in inputs
-        if a.name != _NOT_READ and not (found.has_out and (a.name.startswith("out") or a.name in ("values", "indices")))
-    ]
+    read = [a for a in inputs if a.name != WRITTEN_BEFORE and not (found.spelled.has_out and _is_result(a.name))]
     if len(read) == len(inputs):
         return cost
     try:
         return cost._replace(read=sum(bytes_of(a.type) for a in read))
     except NotKnown:
         return cost
+
+
+def _is_result(argument: str) -> bool:
+    return argument.startswith("out") or argument in ("values", "indices")

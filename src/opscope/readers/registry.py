@@ -14,8 +14,8 @@ from typing import Protocol, cast
 from opscope.errors import BadInput, OpscopeError
 from opscope.ir import Capture
 
-from .known import explain
 from .source import Options, Source
+from .unsupported import explain
 
 GROUP = "opscope.readers"
 
@@ -47,8 +47,8 @@ class Reader(Protocol):
 
 def readers() -> Iterator[Reader]:
     """Built-in readers, then plugins; a plugin may not take a name that is there already."""
-    for module in BUILT_IN.values():
-        yield cast("Reader", importlib.import_module(module))
+    for name, module in BUILT_IN.items():
+        yield _named(name, "opscope itself", importlib.import_module(module))
     seen = dict.fromkeys(BUILT_IN, "opscope itself")
     for entry in entry_points(group=GROUP):
         owner = entry.dist.name if entry.dist is not None else "a plugin"
@@ -59,9 +59,19 @@ def readers() -> Iterator[Reader]:
             )
         seen[entry.name] = owner
         try:
-            yield cast("Reader", entry.load())
+            loaded = entry.load()
         except Exception as error:
             raise OpscopeError(f"the reader plugin {entry.name!r} of {owner} cannot be loaded: {error}") from error
+        yield _named(entry.name, owner, loaded)
+
+
+def _named(name: str, owner: str, module: object) -> Reader:
+    """The reader, if it has the name that it is listed under: captures and messages carry its own."""
+    reader = cast("Reader", module)
+    own = getattr(reader, "NAME", None)
+    if own != name:
+        raise OpscopeError(f"the reader {name!r} of {owner} has NAME = {own!r}: make the two names one")
+    return reader
 
 
 def read(source: Source, options: Options) -> Capture:

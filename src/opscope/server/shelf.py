@@ -6,16 +6,15 @@ import hashlib
 import io
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path, PurePosixPath, PureWindowsPath
 from threading import RLock
 from typing import Any
 
 from opscope import wire
-from opscope.export.costs import costs_alone
+from opscope.analysis.annotate import annotate, costs_alone
 from opscope.export.page import capture_bytes
-from opscope.ir import Capture, Graph
+from opscope.ir import Capture
+from opscope.sources import NamedSources
 
-_LARGEST_SOURCE = 8 << 20
 _MANY_NODES = 200_000  # a graph of more is sent first and counted when the page has drawn it
 
 
@@ -30,7 +29,7 @@ class Shown:
 
     @cached_property
     def _content(self) -> tuple[bytes, str]:
-        data = capture_bytes(self.capture, costs=not self.is_large)
+        data = capture_bytes(annotate(self.capture, costs=not self.is_large))
         return data, f'"{hashlib.sha256(data).hexdigest()[:32]}"'
 
     def content(self) -> tuple[bytes, str]:
@@ -59,78 +58,17 @@ class Shown:
         return {"name": self.name, "url": f"api/capture/{number}", **more}
 
     @cached_property
-    def _named(self) -> dict[str, int]:
-        """Every file that the capture names -> the last line it names, or 0."""
-        named: dict[str, int] = dict.fromkeys(self.capture.sources, 0)
-        for frame in self.capture.pools.frames:
-            if frame.file:
-                named[frame.file] = max(named.get(frame.file, 0), frame.line)
-        for path in _group_files(self.capture):
-            named.setdefault(path, 0)
-        return named
+    def _sources(self) -> NamedSources:
+        return NamedSources(self.capture, local=self.local)
 
     def source(self, path: str) -> str | None:
         """The text of a file that the capture names, by exactly that name; of any other, nothing."""
         with self._lock:
-            if path not in self._named:
-                return None
-            text = self.capture.sources.get(path) or _group_code(self.capture, path)
-            if text is None and self.local:
-                text = _from_disk(path)
-                if text is not None and text.count("\n") + 1 < self._named[path]:
-                    return None  # another version of the file: its lines would be the wrong ones
-            return text
+            return self._sources.text(path)
 
     def summary(self, number: int) -> dict[str, Any]:
         stages = [{"name": stage.name, "nodes": stage.graph.n_nodes} for stage in self.capture.stages]
         return {**self.entry(number), "stages": stages}
-
-
-def _graphs(capture: Capture) -> list[Graph]:
-    found: dict[int, Graph] = {}
-    todo = [stage.graph for stage in capture.stages]
-    while todo:
-        graph = todo.pop()
-        if id(graph) not in found:
-            found[id(graph)] = graph
-            todo += [body.graph for body in graph.bodies]
-    return list(found.values())
-
-
-def _group_files(capture: Capture) -> dict[str, int]:
-    """The files of generated code that kernels name -> their code, as a string id (0: not embedded)."""
-    files: dict[str, int] = {}
-    seen: set[tuple[int, int]] = set()
-    for graph in _graphs(capture):
-        for groups in graph.groups.values():
-            pairs = set(zip(groups.attrs.tolist(), groups.code.tolist(), strict=True)) - seen
-            seen |= pairs
-            for attrs, code in pairs:
-                file = capture.pools.attrs_of(attrs).get("file")
-                if isinstance(file, str) and file:
-                    files[file] = code or files.get(file, 0)
-    return files
-
-
-def _group_code(capture: Capture, path: str) -> str | None:
-    code = _group_files(capture).get(path, 0)
-    return capture.pools.strings[code] if code else None
-
-
-def _from_disk(path: str) -> str | None:
-    """A plain file at exactly this absolute path. What has no size (as in /proc) is not read."""
-    parts = PureWindowsPath(path).parts if "\\" in path else PurePosixPath(path).parts
-    try:
-        file = Path(path)
-        if not file.is_absolute() or ".." in parts or not file.is_file():
-            return None
-        size = file.stat().st_size
-        if not 0 < size <= _LARGEST_SOURCE:
-            return None
-        with file.open("rb") as opened:
-            return opened.read(size).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return None
 
 
 class Shelf:

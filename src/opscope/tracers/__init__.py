@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import os
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -15,11 +10,12 @@ from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from . import registry
-from .tried import Way, Ways
+from .contract import Options
+from .frames import users_frame
+from .session import Session, operators_so_far
+from .ways import Way, Ways
 
-__all__ = ["Recording", "Way", "Ways", "operators_so_far", "record", "trace", "ways"]
-
-_OWN = str(Path(__file__).parents[1]) + os.sep
+__all__ = ["Recording", "Way", "Ways", "operators_so_far", "record", "start_passes", "trace", "ways"]
 
 
 class Fillable(Protocol):
@@ -34,9 +30,8 @@ def trace(target: Any, *args: Any, how: str = "auto", **kwargs: Any) -> Capture:
 
     The framework is found from the type of `target` and of its arguments.
     """
-    framework = registry.detect(target, args, kwargs)
-    tracer = registry.load(framework)
-    registry.check_how(framework, tracer, how)
+    tracer = registry.load(registry.detect(target, args, kwargs))
+    tracer.check_how(how)
     return tracer.trace(target, args, kwargs, how=how, caller=users_frame())
 
 
@@ -50,16 +45,20 @@ def record(
     values: bool = False,
     times: bool = False,
 ) -> Recording[Into]:
-    """Record everything that a `with` block computes, as it really runs; `into` is filled when the block ends.
+    """See opscope.record; `into` is filled when the block ends."""
+    tracer = registry.load(framework or registry.detect(model, optimizer))
+    options = Options(users_frame(), model, optimizer, how, values, times)
+    tracer.check(options)
+    return Recording(into, lambda: tracer.start(options))
 
-    `values=True` keeps the numbers of every tensor, `times=True` measures every kernel. An exception in the
-    block goes through, and leaves the framework as it was.
-    """
-    framework = framework or registry.detect(model, optimizer)
-    tracer = registry.load(framework)
-    registry.check_how(framework, tracer, how)
-    options = {"model": model, "optimizer": optimizer, "how": how, "values": values, "times": times}
-    return Recording(into, tracer, options, users_frame())
+
+def start_passes(framework: str) -> Callable[[FrameType], Session]:
+    """What starts a recording of each compiler pass, given the user's frame."""
+    start = registry.load(framework).passes
+    if start is None:
+        able = ", ".join(name for name in sorted(registry.FRAMEWORKS) if registry.load(name).passes is not None)
+        raise OpscopeError(f"opscope cannot watch the passes of {framework} (it can for {able})")
+    return start
 
 
 def ways(
@@ -72,43 +71,26 @@ def ways(
 ) -> Ways:
     """Try every way of capturing on a model. `progress` is told each before it is tried; with `keep` the captures
     stay in `Ways.captures`."""
-    framework = registry.detect(target, args, kwargs)
-    module = f"{registry.FRAMEWORKS[framework].tracer}.ways"
-    if importlib.util.find_spec(module) is None:
-        raise OpscopeError(f"there is only one way to capture {framework}: opscope.trace(…, how='record')")
-    tried: Any = importlib.import_module(module)
-    return tried.ways(target, args, kwargs, caller=users_frame(), keep=keep, progress=progress)
-
-
-def operators_so_far() -> int:
-    """How many operators the recordings that are under way have recorded; frameworks that cannot tell count none."""
-    modules = [sys.modules.get(f"{framework.tracer}.session") for framework in registry.FRAMEWORKS.values()]
-    return sum(session.count for module in modules for session in tuple(getattr(module, "OPEN", ())))
-
-
-def users_frame() -> FrameType:
-    """The innermost frame that is not opscope's own: where the user's names are."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
-        frame = frame.f_back
-    return frame
+    tracer = registry.load(registry.detect(target, args, kwargs))
+    if tracer.ways is None:
+        raise OpscopeError(f"there is only one way to capture {tracer.name}: opscope.trace(…, how='record')")
+    return tracer.ways(target, args, kwargs, caller=users_frame(), keep=keep, progress=progress)
 
 
 class Recording(Generic[Into]):
     """The context manager behind `record`: gives a capture that is filled at the end of the block."""
 
-    def __init__(self, into: Into, tracer: registry.Tracer, options: dict[str, Any], caller: FrameType) -> None:
+    def __init__(self, into: Into, start: Callable[[], Session]) -> None:
         self._into = into
-        self._tracer = tracer
-        self._given: tuple[dict[str, Any], FrameType] | None = (options, caller)
-        self._session: registry.Session | None = None
+        self._start: Callable[[], Session] | None = start
+        self._session: Session | None = None
 
     def __enter__(self) -> Into:
-        if self._given is None:
+        if self._start is None:
             raise RuntimeError("a recording can be used once: call opscope.record() again")
         # Not kept: a model that the block drops must be able to go, and a frame holds all its variables.
-        (options, caller), self._given = self._given, None
-        self._session = self._tracer.start(caller=caller, **options)
+        start, self._start = self._start, None
+        self._session = start()
         return self._into
 
     def __exit__(

@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-from typing import Any, NamedTuple
+from typing import Any
 
 from opscope.errors import OpscopeError
-from opscope.ir import Capture
 
-from . import registry, users_frame
-
-
-class Held(NamedTuple):
-    """A parameter of the model, with all its names."""
-
-    names: tuple[str, ...]
-    dtype: str
-    elements: int
-    bytes: int
-    is_trained: bool
+from . import registry
+from .contract import Count
+from .frames import users_frame
 
 
-class Counted(NamedTuple):
-    capture: Capture
-    held: tuple[Held, ...] = ()
-    guesses: tuple[str, ...] = ()
-
-
-def count(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, train: bool, fake: bool | None) -> Counted:
-    """`fake`: on tensors without numbers; None leaves it to the framework's module."""
-    framework = registry.detect(target, args, kwargs)
-    tracer = registry.load(framework)
-    module = f"{registry.FRAMEWORKS[framework].tracer}.counted"
-    if importlib.util.find_spec(module) is not None:
-        counted: Any = importlib.import_module(module)
-        return counted.count(target, args, kwargs, train=train, fake=fake, caller=users_frame())
+def count(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, train: bool, fake: bool | None) -> Count:
+    """`fake`: on tensors without numbers; None leaves it to the framework's tracer."""
+    tracer = registry.load(registry.detect(target, args, kwargs))
+    if tracer.count is not None:
+        return tracer.count(target, args, kwargs, train=train, fake=fake, caller=users_frame())
     if train or fake:
         raise OpscopeError(
-            f"{framework}: record the training step with opscope.record() and take its .stats(); train= and fake= are "
-            "for PyTorch"
+            f"train= and fake= are not supported for {tracer.name}: record the training step with opscope.record() "
+            "and take its .stats()"
         )
-    return Counted(tracer.trace(target, args, kwargs, how="auto", caller=users_frame()))
+    return Count(tracer.trace(target, args, kwargs, how="auto", caller=users_frame()))

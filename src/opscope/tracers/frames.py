@@ -1,12 +1,28 @@
-"""The variables of a frame, read without keeping what they hold alive."""
+"""Python frames: which are opscope's own, and their variables, read without keeping what they hold alive."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from .arguments import tensors_in
+
+OWN = str(Path(__file__).parents[1]) + os.sep  # files below it are opscope's
+_MOST_FRAMES = 12  # up the stack, in search of a name
+_MOST_ITEMS = 256  # of a container among the user's variables that is looked into
 _IS_FUNCTION = 0x1  # CO_OPTIMIZED: the locals are not a dictionary of their own
+
+
+def users_frame() -> FrameType:
+    """The innermost frame that is not opscope's own: where the user's names are."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN):
+        frame = frame.f_back
+    return frame
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:
@@ -25,3 +41,46 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
 def variables_of(frame: FrameType) -> dict[str, Any]:
     """Globals and locals."""
     return {**frame.f_globals, **locals_of(frame)}
+
+
+def held_in(frame: FrameType, kinds: type[Any] | tuple[type[Any], ...]) -> Iterator[tuple[str, Any]]:
+    """What the user's variables hold of these types, with the names that he gave."""
+    for name, value in variables_of(frame).items():
+        if isinstance(value, kinds) and not name.startswith("_"):
+            yield name, value
+
+
+def tensors_held_in(frame: FrameType, kind: type[Any], depth: int) -> Iterator[tuple[str, Any]]:
+    """The tensors that the user's own variables hold: a batch that was made before the recording."""
+    for name, value in variables_of(frame).items():
+        if not name.startswith("_"):
+            yield from tensors_in(kind, value, name, depth=depth, most=_MOST_ITEMS)
+
+
+def name_in_frame(frame: FrameType | None, value: Any) -> str | None:
+    """The variable of this frame that holds the value: a local, a global, or an attribute of `self`."""
+    if frame is None:
+        return None
+    own = locals_of(frame)
+    holders: list[Mapping[str, Any]] = [own, frame.f_globals]
+    owner = own.get("self")
+    if owner is not None and owner is not value:
+        attributes: dict[str, Any] = getattr(owner, "__dict__", {})
+        holders += [attributes, attributes.get("_modules") or {}]  # where torch keeps a module's parts
+    for holder in holders:
+        for name, held in holder.items():
+            if held is value and name.isidentifier() and not name.startswith("__"):
+                return name
+    return None
+
+
+def name_in_stack(frame: FrameType | None, value: Any) -> str | None:
+    """The local variable that holds a value, in the nearest frame that has one."""
+    for _ in range(_MOST_FRAMES):
+        if frame is None:
+            return None
+        for name, held in locals_of(frame).items():
+            if held is value and name.isidentifier() and name != "self" and not name.startswith("_"):
+                return name
+        frame = frame.f_back
+    return None

@@ -1,57 +1,20 @@
-"""Which tracer captures which framework, found without importing any framework.
-
-A tracer is a module with the two functions of `Tracer`. It is imported when it is first needed, and it
-imports its framework inside its functions, so `import opscope` costs nothing for frameworks not in use.
-"""
+"""Which tracer captures which framework, found without importing any framework. `contract` says what a tracer is."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from collections.abc import Iterator, Mapping
-from types import FrameType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple, Protocol, cast
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple, cast
 
 from opscope.errors import OpscopeError
-from opscope.ir import Capture
 
-
-class NothingRecorded(OpscopeError):
-    """The framework was there, but ran nothing."""
-
-
-class Session(Protocol):
-    """A recording that is under way. Exactly one of the two ends it, and puts everything back."""
-
-    def finish(self) -> Capture: ...
-
-    def abort(self) -> None: ...
-
-
-class Tracer(Protocol):
-    """What a tracer module offers. `caller` is the user's frame: names are looked up there."""
-
-    HOW: tuple[str, ...]
-
-    def trace(
-        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType
-    ) -> Capture: ...
-
-    def start(
-        self,
-        *,
-        model: Any = None,
-        optimizer: Any = None,
-        how: str = "auto",
-        caller: FrameType,
-        values: bool = False,
-        times: bool = False,
-        steps: int | None = None,
-    ) -> Session: ...
+from .contract import Tracer
 
 
 class Framework(NamedTuple):
-    tracer: str
+    tracer: str  # the package with its TRACER
     packages: tuple[str, ...]  # the roots under which its types live
 
 
@@ -68,16 +31,11 @@ FRAMEWORKS: dict[str, Framework] = {
 def load(framework: str) -> Tracer:
     if framework not in FRAMEWORKS:
         raise OpscopeError(f"framework {framework!r} cannot be traced (supported: {supported()})")
-    return cast("Tracer", importlib.import_module(FRAMEWORKS[framework].tracer))
+    return importlib.import_module(FRAMEWORKS[framework].tracer).TRACER
 
 
 def supported() -> str:
     return ", ".join(sorted(FRAMEWORKS))
-
-
-def check_how(framework: str, tracer: Tracer, how: str) -> None:
-    if how not in tracer.HOW:
-        raise OpscopeError(f"how={how!r} is not a way to capture {framework} (there are: {', '.join(tracer.HOW)})")
 
 
 def detect(subject: Any, *others: Any) -> str:

@@ -25,8 +25,9 @@ from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from . import registry
-
-RECORDS = ("auto", "record")  # the values of how= that record what runs
+from .contract import RECORDS, Options
+from .frames import OWN
+from .session import NothingRecorded, Session
 
 
 class ScriptFailed(OpscopeError):
@@ -51,7 +52,7 @@ def run_script(
     if is_file(path):
         place = Path(path).absolute()
         recorder = _Recorder(framework, how, steps, sys._getframe())
-        return _run(lambda: _execute(place), path, argv, place.parent, recorder)
+        return _run(lambda: execute(place), path, argv, place.parent, recorder)
     split(path)
     recorder = _Recorder(framework, how, steps, sys._getframe())
     return _run(lambda: _call(path), path, argv, Path(), recorder)
@@ -69,7 +70,7 @@ def split(path: str) -> tuple[str, str]:
     return module, name
 
 
-def _execute(place: Path) -> ModuleType:
+def execute(place: Path) -> ModuleType:
     """Run a file as __main__. (runpy would also set sys.argv[0], to the absolute path, which Python does not.)"""
     module = ModuleType("__main__")
     module.__file__ = str(place)
@@ -146,15 +147,16 @@ class _Recorder:
         self._how = how
         self._steps = steps
         self._caller = caller
-        self._sessions: dict[str, registry.Session] = {}
+        self._sessions: dict[str, Session] = {}
         self.warnings: list[str] = []
 
     def start(self, framework: str) -> None:
         if framework not in registry.imported():
             return
         tracer = registry.load(framework)
-        registry.check_how(framework, tracer, self._how)
-        self._sessions[framework] = tracer.start(how=self._how, caller=self._caller, steps=self._steps)
+        options = Options(self._caller, how=self._how, steps=self._steps)
+        tracer.check(options)
+        self._sessions[framework] = tracer.start(options)
 
     @contextlib.contextmanager
     def watching_imports(self) -> Generator[None, None, None]:
@@ -182,12 +184,12 @@ class _Recorder:
         for name, session in reversed(list(self._sessions.items())):
             try:
                 captures[name] = session.finish()
-            except registry.NothingRecorded as reason:
+            except NothingRecorded as reason:
                 reasons.append(str(reason))
         if not captures:
-            raise registry.NothingRecorded(f"{path}: {'; '.join(reasons)}")
-        # Hidet computes constants with torch while it compiles: what the script is about is Hidet's graph.
-        first, *others = sorted((name for name in self._sessions if name in captures), key=lambda n: n != "hidet")
+            raise NothingRecorded(f"{path}: {'; '.join(reasons)}")
+        below = {used for name in captures for used in registry.load(name).runs_on}
+        first, *others = sorted((name for name in self._sessions if name in captures), key=lambda name: name in below)
         capture = captures[first]
         capture.warnings.extend(self.warnings)
         if others:
@@ -251,12 +253,11 @@ def as_main(path: str, argv: Sequence[str], folder: Path) -> Generator[None, Non
 
 def report_of(error: BaseException) -> tuple[str, str]:
     """The traceback without opscope's own part, and where in the user's code it happened (` at train.py:12`)."""
-    own = str(Path(__file__).parents[1])
     start: TracebackType | None = error.__traceback__
-    while start is not None and start.tb_frame.f_code.co_filename.startswith((own, "<frozen ")):
+    while start is not None and start.tb_frame.f_code.co_filename.startswith((OWN, "<frozen ")):
         start = start.tb_next
     report = traceback.TracebackException(type(error), error, start)
-    frames = [frame for frame in report.stack if not frame.filename.startswith(own)]
+    frames = [frame for frame in report.stack if not frame.filename.startswith(OWN)]
     report.stack = traceback.StackSummary.from_list(frames)
     files = [getattr(sys.modules.get(name), "__file__", None) for name in registry.FRAMEWORKS]
     folders = tuple(f"{Path(file).parent}{os.sep}" for file in files if file)

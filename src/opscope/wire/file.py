@@ -14,13 +14,16 @@ from typing import Any, BinaryIO
 from opscope.errors import BadInput
 from opscope.ir import Body, Capture, Graph, InvalidGraph, Origin, Stage, StageLink, Table
 from opscope.ir.check import verify_capture
+from opscope.ir.files import all_graphs
 
+from . import version1
 from .archive import Archive
 from .arrow import Columns, ReadTable, to_bytes, to_table
+from .listings import listing_tables, read_listings
 from .members import graph_tables, pool_tables, read_graph, read_pools, text_columns
-from .tables import read_table, table_columns
+from .stored import read_table, table_columns
 
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 _LEVEL = 4  # of deflate: 6 gains 3 % in size on real captures and takes three times as long
 _DATE = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same capture gives the same bytes
@@ -73,6 +76,7 @@ def write(capture: Capture, file: BinaryIO, *, packed: bool = True) -> None:
                 "name": name,
                 "stage": table.stage,
                 "by": table.by,
+                "fact": table.fact,
                 "units": {column: c.unit for column, c in table.columns.items()},
             }
             for name, table in capture.tables.items()
@@ -87,8 +91,7 @@ def write(capture: Capture, file: BinaryIO, *, packed: bool = True) -> None:
         tables[f"stage_links/{i}"] = {"source": link.source, "target": link.target}
     for i, table in enumerate(capture.tables.values()):
         tables[f"tables/{i}"] = table_columns(table)
-    listings = [(s.name, kind, text) for s in capture.stages for kind, text in s.listings.items()]
-    tables["listings"] = text_columns(("stage", "kind", "text"), listings)
+    tables |= listing_tables(capture.stages)
     tables["sources"] = text_columns(("path", "text"), [*capture.sources.items()])
 
     with zipfile.ZipFile(file, "w", method, compresslevel=_LEVEL) as archive:
@@ -104,21 +107,6 @@ def _put(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     info = zipfile.ZipInfo(name, _DATE)
     info.compress_type = archive.compression
     archive.writestr(info, data, compresslevel=_LEVEL)
-
-
-def all_graphs(capture: Capture) -> list[Graph]:
-    """Every graph once, those inside a node before the graph around them."""
-    found: dict[int, Graph] = {}
-
-    def visit(graph: Graph) -> None:
-        if id(graph) not in found:
-            for body in graph.bodies:
-                visit(body.graph)
-            found[id(graph)] = graph
-
-    for stage in capture.stages:
-        visit(stage.graph)
-    return list(found.values())
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -168,6 +156,7 @@ def _manifest(archive: Archive) -> dict[str, Any]:
 
 
 def _capture(manifest: dict[str, Any], table: Callable[[str], ReadTable]) -> Capture:
+    older = manifest["opscope"] == 1
     pools = read_pools(table)
     graphs: list[Graph] = []
     for i, entry in enumerate(manifest["graphs"]):
@@ -182,15 +171,14 @@ def _capture(manifest: dict[str, Any], table: Callable[[str], ReadTable]) -> Cap
         )
         members = partial(_member, table, f"graphs/{i}")
         graphs.append(read_graph(members, pools, entry["links"], entry["groups"], bodies))
-    listings = table("listings")
-    texts = list(zip(listings.texts("stage"), listings.texts("kind"), listings.texts("text"), strict=True))
+    listings = version1.read_listings(table("listings")) if older else read_listings(table)
     stages = [
         Stage(
             str(s["name"]),
             graphs[_earlier(s["graph"], len(graphs))],
             None if s["after"] is None else int(s["after"]),
             None if s["seconds"] is None else float(s["seconds"]),
-            {kind: text for name, kind, text in texts if name == s["name"]},
+            listings.get(str(s["name"]), {}),
             tuple(map(str, s["warnings"])),
         )
         for s in manifest["stages"]
@@ -203,9 +191,11 @@ def _capture(manifest: dict[str, Any], table: Callable[[str], ReadTable]) -> Cap
         )
     tables: dict[str, Table] = {}
     for i, t in enumerate(manifest["tables"]):
-        tables[str(t["name"])] = read_table(table(f"tables/{i}"), int(t["stage"]), str(t["by"]), dict(t["units"]))
+        units = dict(t["units"])
+        fact = str(t["fact"]) if not older else version1.fact_of(str(t["by"]), units)
+        tables[str(t["name"])] = read_table(table(f"tables/{i}"), int(t["stage"]), str(t["by"]), units, fact)
     sources = table("sources")
-    return Capture(
+    capture = Capture(
         pools=pools,
         stages=stages,
         stage_links=links,
@@ -214,6 +204,9 @@ def _capture(manifest: dict[str, Any], table: Callable[[str], ReadTable]) -> Cap
         sources=dict(zip(sources.texts("path"), sources.texts("text"), strict=True)),
         warnings=[str(w) for w in manifest["warnings"]],
     )
+    if older:
+        version1.name_breaks(capture)
+    return capture
 
 
 def _member(table: Callable[[str], ReadTable], folder: str, name: str) -> ReadTable:

@@ -1,8 +1,8 @@
 // Where the page looks. Changes are told to listeners; movements that take time are driven by tick().
-import { between, ease, fitted, panned, pinned, toScreen, toWorld, visible, zoomedAt } from './view.ts';
-import type { Point, Rect, Size, View } from './view.ts';
+import { between, ease, fitted, panned, pinned, toScreen, toWorld, visible, zoomedAt } from './viewport.ts';
+import type { Point, Rect, Size, View } from './viewport.ts';
 
-export type { Point, Rect, Size, View } from './view.ts';
+export type { Point, Rect, Size, View } from './viewport.ts';
 
 interface Flight {
   from: View;

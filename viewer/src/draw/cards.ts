@@ -28,7 +28,7 @@ import { panelsIn, touches } from './overview.ts';
 import { roundRect } from './shapes.ts';
 import { paintSmallTitles } from './small.ts';
 import { panelOf, textOn } from './theme.ts';
-import { Bag, search } from './tree.ts';
+import { Bag, search } from './rtree.ts';
 
 /** Text smaller than this is not read. */
 const LEAST_TEXT = 6;

@@ -5,8 +5,8 @@ import type { Fitter } from './label.ts';
 import type { Pixels } from './pixels.ts';
 import type { SceneIndex } from './spatial.ts';
 import type { Theme } from './theme.ts';
-import type { Size, View } from './view.ts';
-import { visible } from './view.ts';
+import type { Size, View } from './viewport.ts';
+import { visible } from './viewport.ts';
 
 export type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 

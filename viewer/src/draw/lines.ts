@@ -9,7 +9,7 @@ import { FONT, HEADER, LABEL_SIZE, PANEL_LEFT, TEXT_RIGHT, widthOfBytes } from '
 import { panelsIn } from './overview.ts';
 import { arrow, roundRect } from './shapes.ts';
 import { PIECE_LENGTHS } from './spatial.ts';
-import { Bag, countIn, firstOf, floorFor, search } from './tree.ts';
+import { Bag, countIn, firstOf, floorFor, search } from './rtree.ts';
 
 const MOST_PIECES = 3500;
 /** Long paths are slow to stroke, many short ones are slow to record. */

@@ -9,8 +9,8 @@ import { Pixels } from './pixels.ts';
 import type { Renderer } from './renderer.ts';
 import { roundRect } from './shapes.ts';
 import type { Theme } from './theme.ts';
-import type { Rect, Size, View } from './view.ts';
-import { fitted, toScreen, toWorld } from './view.ts';
+import type { Rect, Size, View } from './viewport.ts';
+import { fitted, toScreen, toWorld } from './viewport.ts';
 
 const MARGIN = 6;
 /** Boxes from a graph that is ten times longer than wide stay a few pixels wide. */

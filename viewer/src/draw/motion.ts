@@ -8,10 +8,10 @@ import { Fitter } from './label.ts';
 import { panelsIn, touches } from './overview.ts';
 import { fromAfar } from './paint.ts';
 import type { SceneIndex } from './spatial.ts';
-import { Bag, buildTree, search } from './tree.ts';
-import type { Tree } from './tree.ts';
-import type { View } from './view.ts';
-import { easeOut } from './view.ts';
+import { Bag, buildRTree, search } from './rtree.ts';
+import type { RTree } from './rtree.ts';
+import type { View } from './viewport.ts';
+import { easeOut } from './viewport.ts';
 
 const MS = 220;
 /** From one stage to the next there is more to follow. */
@@ -322,9 +322,9 @@ function shifts(scene: Scene, edges: Int32Array, start: Int32Array, moved: Map<n
 function indexAll(scene: Scene): SceneIndex {
   const { boxes, edges } = scene;
   const all = Array.from({ length: boxes.count }, (_, i) => i);
-  const tree = (ids: number[]): Tree => {
+  const tree = (ids: number[]): RTree => {
     const zero = new Float32Array(Math.max(boxes.count, edges.count));
-    const t = buildTree({ x0: zero, y0: zero, x1: zero, y1: zero }, Int32Array.from(ids));
+    const t = buildRTree({ x0: zero, y0: zero, x1: zero, y1: zero }, Int32Array.from(ids));
     for (let k = 0; k < t.bounds.length; k++) t.bounds[k] = k % 4 < 2 ? -Infinity : Infinity;
     return t;
   };

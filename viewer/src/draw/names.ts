@@ -5,7 +5,7 @@ import { clean, fitText } from './label.ts';
 import { FONT, GROUP_WEIGHT, HEADER, TITLE_SIZE } from './metrics.ts';
 import { panelsIn } from './overview.ts';
 import { roundRect } from './shapes.ts';
-import { Bag } from './tree.ts';
+import { Bag } from './rtree.ts';
 
 const SIZE = 11.5;
 const HIGH = 18;

@@ -9,7 +9,7 @@ import { fillOf, flatRgb, litColour } from './frame.ts';
 import { PANEL_SIZES, PIECE_LENGTHS } from './spatial.ts';
 import { panelOf } from './theme.ts';
 import type { Theme } from './theme.ts';
-import { Bag, countIn, floorFor, search } from './tree.ts';
+import { Bag, countIn, floorFor, search } from './rtree.ts';
 
 const MOST_BLOCKS = 64_000;
 const MOST_LINES = 5000;

@@ -7,7 +7,7 @@ import { Pixels } from './pixels.ts';
 import type { Renderer } from './renderer.ts';
 import type { SceneIndex } from './spatial.ts';
 import type { Theme } from './theme.ts';
-import type { Rect, Size, View } from './view.ts';
+import type { Rect, Size, View } from './viewport.ts';
 
 /** Browsers give up on larger canvases, some of them silently. */
 export const MOST_SIDE = 16_384;

@@ -11,7 +11,7 @@ import { Pixels } from './pixels.ts';
 import { boxAt, buildIndex, edgeAt } from './spatial.ts';
 import type { SceneIndex } from './spatial.ts';
 import type { Theme } from './theme.ts';
-import type { View } from './view.ts';
+import type { View } from './viewport.ts';
 
 const KEPT_FRAMES = 240;
 /** How near the pointer must be to an edge, in pixels. */

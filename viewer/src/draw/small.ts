@@ -3,7 +3,7 @@
 import { BoxKind } from '../scene.ts';
 import type { Frame } from './frame.ts';
 import { BAR, cardHeight, FONT, SMALL, TITLE_WEIGHT } from './metrics.ts';
-import type { Bag } from './tree.ts';
+import type { Bag } from './rtree.ts';
 
 /** A card must be this large on the screen. */
 const LEAST = { width: 20, height: 10 } as const;

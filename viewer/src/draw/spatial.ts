@@ -4,8 +4,8 @@ import { BoxKind } from '../scene.ts';
 import type { Boxes, Edges, Scene } from '../scene.ts';
 import { buildDensity } from './density.ts';
 import type { Density } from './density.ts';
-import { Bag, buildTree, search } from './tree.ts';
-import type { Corners, Tree } from './tree.ts';
+import { Bag, buildRTree, search } from './rtree.ts';
+import type { Corners, RTree } from './rtree.ts';
 
 /** Pieces of edges up to these lengths (on their longer side) have a tree each; a last one has the rest. */
 export const PIECE_LENGTHS = [240, 1920, 15360] as const;
@@ -16,13 +16,13 @@ const FAT = 320;
 
 export interface SceneIndex {
   /** Boxes that are not open groups. */
-  leaves: Tree;
+  leaves: RTree;
   /** How they cover the plane, for when they are too many to draw. */
   density: Density;
   /** Open groups, by size. */
-  panels: Tree[];
+  panels: RTree[];
   /** Pieces of edges, by length. */
-  pieces: Tree[];
+  pieces: RTree[];
   pieceEdge: Int32Array;
   /** First and last point of each piece. */
   pieceFrom: Int32Array;
@@ -41,8 +41,8 @@ export function buildIndex(scene: Scene): SceneIndex {
     if (boxes.kind[i] === BoxKind.Open) panelIds[classOf(Math.max(boxes.width[i]!, boxes.height[i]!), PANEL_SIZES)]!.push(i);
     else leafIds.push(i);
   }
-  const leaves = buildTree(corners, leafIds.taken());
-  const panels = panelIds.map((ids) => buildTree(corners, ids.taken()));
+  const leaves = buildRTree(corners, leafIds.taken());
+  const panels = panelIds.map((ids) => buildRTree(corners, ids.taken()));
   const density = buildDensity(boxes, leaves.ids, scene.width, scene.height);
   return { leaves, density, panels, ...pieces(edges), ...touching(boxes, edges) };
 }
@@ -139,7 +139,7 @@ function pieces(edges: Edges): Pick<SceneIndex, 'pieces' | 'pieceEdge' | 'pieceF
     const length = Math.max(corners.x1[i]! - corners.x0[i]!, corners.y1[i]! - corners.y0[i]!);
     classes[classOf(length, PIECE_LENGTHS)]!.push(i);
   }
-  return { pieces: classes.map((bag) => buildTree(corners, bag.taken())), pieceEdge, pieceFrom, pieceTo };
+  return { pieces: classes.map((bag) => buildRTree(corners, bag.taken())), pieceEdge, pieceFrom, pieceTo };
 }
 
 /** Steps longer than this are looked at one by one. */

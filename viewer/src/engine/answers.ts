@@ -7,6 +7,7 @@ import type { Calls, Details, KernelRow, Label, Ref, TreeRow } from './messages.
 import { groupClass, groupOrder, groupTitle, scopePath } from './tree.ts';
 import type { View } from './view.ts';
 
+const BACKWARD = PHASES.indexOf('backward');
 const MOST_REFS = 40;
 
 export function ref(view: View, item: number): Ref {
@@ -36,12 +37,17 @@ export function drawnIn(view: View, node: number): number {
   return -1;
 }
 
+/** All that is known of an item: of a value that comes from outside, a group, or an operator. */
 export function details(view: View, item: number): Details {
-  const { tree, graph, capture, types } = view;
-  const { pools } = capture;
-  const details: Details = {
+  const { nodes, groups } = view.tree;
+  if (item >= nodes + groups) return inputDetails(view, item, item - nodes - groups);
+  return item >= nodes ? groupDetails(view, item, item - nodes) : opDetails(view, item);
+}
+
+function noDetails(view: View, item: number, kind: Details['kind']): Details {
+  return {
     item,
-    kind: 'op',
+    kind,
     title: '',
     op: '',
     cls: '',
@@ -61,88 +67,136 @@ export function details(view: View, item: number): Details {
     ops: [],
     measured: [],
   };
-  if (item >= tree.nodes + tree.groups) {
-    const value = item - tree.nodes - tree.groups;
-    details.kind = 'input';
-    details.title = pools.strings.at(graph.valueName[value]!) || `input ${value}`;
-    details.outputs = [outputDetails(view, value)];
-    return details;
+}
+
+function inputDetails(view: View, item: number, value: number): Details {
+  const { graph, capture } = view;
+  return {
+    ...noDetails(view, item, 'input'),
+    title: capture.pools.strings.at(graph.valueName[value]!) || `input ${value}`,
+    outputs: [outputDetails(view, value)],
+  };
+}
+
+function groupDetails(view: View, item: number, group: number): Details {
+  const { tree, graph } = view;
+  const { pools } = view.capture;
+  const nodes = inside(view, item);
+  const phases = PHASES.map(() => 0);
+  const ops = new Map<string, number>();
+  for (const node of nodes) {
+    phases[graph.phase[node]!]!++;
+    const op = pools.strings.at(graph.op[node]!);
+    ops.set(op, (ops.get(op) ?? 0) + 1);
   }
-  if (item >= tree.nodes) {
-    const g = item - tree.nodes;
-    details.kind = 'group';
-    details.title = groupTitle(tree, pools, g);
-    details.cls = groupClass(tree, pools, g);
-    details.phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!]! : '';
-    details.size = tree.count[g]!;
-    details.phases = PHASES.map(() => 0);
-    const ops = new Map<string, number>();
-    for (const node of inside(view, item)) {
-      details.phases[graph.phase[node]!]!++;
-      const op = pools.strings.at(graph.op[node]!);
-      ops.set(op, (ops.get(op) ?? 0) + 1);
-    }
-    // A module that holds modules only has no phase of its own, but often a common one.
-    const common = details.phases.flatMap((n, i) => (n ? [i] : []));
-    if (!details.phase && common.length === 1) details.phase = PHASES[common[0]!]!;
-    details.ops = [...ops].sort((a, b) => b[1] - a[1]).slice(0, 12);
-    details.measured = view.metrics.describeGroup(item, tree, inside(view, item));
-    // The same module in the other phases.
+  // A module that holds modules only has no phase of its own, but often a common one.
+  const common = phases.flatMap((n, i) => (n ? [i] : []));
+  const phase = tree.phase[group]! >= 0 ? tree.phase[group]! : common.length === 1 ? common[0]! : -1;
+  return {
+    ...noDetails(view, item, 'group'),
+    title: groupTitle(tree, pools, group),
+    cls: groupClass(tree, pools, group),
+    phase: phase >= 0 ? PHASES[phase]! : '',
+    size: tree.count[group]!,
+    phases,
+    ops: [...ops].sort((a, b) => b[1] - a[1]).slice(0, 12),
+    measured: view.metrics.describeGroup(item, tree, nodes),
+    ...inOtherPhases(view, group),
+  };
+}
+
+/** The same module in the other phases. */
+function inOtherPhases({ tree, capture }: View, group: number): Pick<Details, 'backward' | 'forward'> {
+  const backward: Ref[] = [];
+  const forward: Ref[] = [];
+  if (tree.scope[group]! > 0) {
     for (let other = 1; other < tree.groups; other++) {
-      if (other !== g && tree.scope[other] === tree.scope[g] && tree.scope[g]! > 0) {
-        const target = tree.phase[other] === PHASES.indexOf('backward') ? details.backward : details.forward;
-        target.push({ item: tree.nodes + other, label: `${tree.phaseNames[tree.phase[other]!] ?? ''} ${groupTitle(tree, pools, other)}` });
-      }
+      if (other === group || tree.scope[other] !== tree.scope[group]) continue;
+      const label = `${tree.phaseNames[tree.phase[other]!] ?? ''} ${groupTitle(tree, capture.pools, other)}`;
+      (tree.phase[other] === BACKWARD ? backward : forward).push({ item: tree.nodes + other, label });
     }
-    return details;
   }
-  details.op = pools.strings.at(graph.op[item]!);
-  details.title = details.op;
-  details.name = pools.strings.at(graph.name[item]!);
-  details.phase = PHASES[graph.phase[item]!]!;
-  const scope = graph.scope[item]!;
-  details.cls = scope ? pools.scopes.cls.at(scope) : '';
-  const attrs = JSON.parse(pools.attrs.at(graph.attrs[item]!)) as Record<string, unknown>;
-  details.attrs = Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]);
-  for (let use = graph.useStart[item]!; use < graph.useStart[item + 1]!; use++) {
+  return { backward, forward };
+}
+
+function opDetails(view: View, node: number): Details {
+  const { graph } = view;
+  const { pools } = view.capture;
+  const op = pools.strings.at(graph.op[node]!);
+  const scope = graph.scope[node]!;
+  const attrs = JSON.parse(pools.attrs.at(graph.attrs[node]!)) as Record<string, unknown>;
+  return {
+    ...noDetails(view, node, 'op'),
+    op,
+    title: op,
+    name: pools.strings.at(graph.name[node]!),
+    phase: PHASES[graph.phase[node]!]!,
+    cls: scope ? pools.scopes.cls.at(scope) : '',
+    attrs: Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]),
+    inputs: argumentDetails(view, node),
+    outputs: [...row(view.outputs, node)].map((value) => outputDetails(view, value)),
+    ...gradientLinks(view, node),
+    kernels: kernelsOf(view, node),
+    frames: view.sources.frames(node),
+    measured: view.metrics.describe(node),
+    ...shownWith(view, node),
+  };
+}
+
+function argumentDetails(view: View, node: number): Details['inputs'] {
+  const { graph, types } = view;
+  const { strings } = view.capture.pools;
+  const inputs: Details['inputs'] = [];
+  for (let use = graph.useStart[node]!; use < graph.useStart[node + 1]!; use++) {
+    const arg = strings.at(graph.useArg[use]!);
     const value = graph.useValue[use]!;
-    const producer = value < 0 ? -1 : graph.producer[value]!;
-    details.inputs.push({
-      arg: pools.strings.at(graph.useArg[use]!),
-      value: value < 0 ? 'null' : pools.strings.at(graph.valueName[value]!),
-      type: value < 0 ? '' : types.text(graph.type[value]!),
-      bytes: value < 0 ? -1 : types.bytes(graph.type[value]!),
-      role: value < 0 ? '' : ROLES[graph.role[value]!]!,
+    if (value < 0) {
+      inputs.push({ arg, value: 'null', type: '', bytes: -1, role: '', from: null });
+      continue;
+    }
+    const producer = graph.producer[value]!;
+    inputs.push({
+      arg,
+      value: strings.at(graph.valueName[value]!),
+      type: types.text(graph.type[value]!),
+      bytes: types.bytes(graph.type[value]!),
+      role: ROLES[graph.role[value]!]!,
       from: producer < 0 ? null : ref(view, producer),
     });
   }
-  for (const value of row(view.outputs, item)) details.outputs.push(outputDetails(view, value));
-  const grads = graph.links.get('grad');
-  if (grads) {
-    for (let i = 0; i < grads.source.length; i++) {
-      if (grads.source[i] === item) details.backward.push(ref(view, grads.target[i]!));
-      if (grads.target[i] === item) details.forward.push(ref(view, grads.source[i]!));
-    }
-  }
-  const kernels = graph.groups.get('kernel');
-  if (kernels) {
-    for (let k = 0; k < kernels.name.length; k++) {
-      const members = kernels.member.subarray(kernels.start[k]!, kernels.start[k + 1]!);
-      if (members.includes(item)) details.kernels.push({ index: k, name: pools.strings.at(kernels.name[k]!), ops: members.length });
-    }
-  }
-  details.frames = view.sources.frames(item);
-  const other = drawnIn(view, item);
-  if (other >= 0) {
-    const kind = isSaved(view, item) ? 'saved' : 'constant';
-    details.drawnWith = { kind, ...ref(view, other) };
-    details.path = around(view, other);
-  }
-  details.measured = view.metrics.describe(item);
-  return details;
+  return inputs;
 }
 
-export function outputDetails(view: View, value: number): Details['outputs'][number] {
+/** What computes the gradient of an operator, and whose gradient it computes. */
+function gradientLinks(view: View, node: number): Pick<Details, 'backward' | 'forward'> {
+  const backward: Ref[] = [];
+  const forward: Ref[] = [];
+  const { source, target } = view.graph.links.get('grad') ?? { source: [], target: [] };
+  for (let i = 0; i < source.length; i++) {
+    if (source[i] === node) backward.push(ref(view, target[i]!));
+    if (target[i] === node) forward.push(ref(view, source[i]!));
+  }
+  return { backward, forward };
+}
+
+function kernelsOf({ graph, capture }: View, node: number): Details['kernels'] {
+  const kernels = graph.groups.get('kernel');
+  const found: Details['kernels'] = [];
+  for (let k = 0; kernels && k < kernels.name.length; k++) {
+    const members = kernels.member.subarray(kernels.start[k]!, kernels.start[k + 1]!);
+    if (members.includes(node)) found.push({ index: k, name: capture.pools.strings.at(kernels.name[k]!), ops: members.length });
+  }
+  return found;
+}
+
+/** Where an operator is shown that has no box of its own. */
+function shownWith(view: View, node: number): Partial<Pick<Details, 'drawnWith' | 'path'>> {
+  const other = drawnIn(view, node);
+  if (other < 0) return {};
+  return { drawnWith: { kind: isSaved(view, node) ? 'saved' : 'constant', ...ref(view, other) }, path: around(view, other) };
+}
+
+function outputDetails(view: View, value: number): Details['outputs'][number] {
   const { graph, capture, types, readers } = view;
   const users = [...new Set([...row(readers, value)].map((use) => graph.useNode[use]!))];
   return {

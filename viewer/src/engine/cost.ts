@@ -1,12 +1,11 @@
-// What every operator costs, from the tables that `opscope view` and `opscope export` put beside a capture.
+// What every operator costs, from the facts of an annotated capture.
 
 import type { Capture } from '../wire/capture.ts';
+import { FACTS, HOW } from '../wire/facts.ts';
 import type { Table } from '../wire/table.ts';
 
-export const HOW = ['exact', 'zero', 'estimated', 'unknown'] as const;
-export const CLASSES = ['parameter', 'buffer', 'state', 'input', 'constant', 'gradient', 'activation', 'temporary'] as const;
 const UNKNOWN = HOW.indexOf('unknown');
-const NAMES = ['opscope: cost', 'opscope: memory', 'opscope: parameters'];
+const { costs: COSTS, lifetimes: LIFETIMES, parameters: PARAMETERS } = FACTS;
 
 /** Figures that add up: by operator, and by module. */
 export type Figure = 'macs' | 'causal' | 'other' | 'read' | 'written' | 'bytes' | 'parameters' | 'activations';
@@ -14,7 +13,7 @@ export type Figure = 'macs' | 'causal' | 'other' | 'read' | 'written' | 'bytes' 
 export interface Storages {
   value: Int32Array; // that owns it
   bytes: Float64Array;
-  cls: Float64Array; // a place in CLASSES
+  cls: Float64Array; // a place in MEMORY_CLASSES
   born: Float64Array; // operators
   dies: Float64Array;
 }
@@ -33,21 +32,19 @@ export class Costs {
 
   /** Those of a stage, or null where the file has none. */
   static async read(capture: Capture, stage: number): Promise<Costs | null> {
-    const { stages, tables } = capture.manifest;
-    const graph = stages[stage]?.graph;
-    const places = NAMES.map((name) => tables.findIndex((t) => t.name.startsWith(`${name} `) && stages[t.stage]?.graph === graph));
-    if (places.includes(-1)) return null;
-    const [table, memory, held] = await Promise.all(places.map((place) => capture.stored(place)));
-    return new Costs(table!, memory!, held!);
+    const found = await Promise.all([COSTS, LIFETIMES, PARAMETERS].map((fact) => capture.fact(fact.name, stage)));
+    const [table, memory, held] = found;
+    if (!table || !memory || !held) return null;
+    return new Costs(table, memory, held);
   }
 
   static has(capture: Capture): boolean {
-    return capture.manifest.tables.some((table) => table.name.startsWith(`${NAMES[0]} `));
+    return capture.manifest.tables.some((table) => table.fact === COSTS.name);
   }
 
   /** True where attention may be causal: MACs without what the masks hide have a column of their own. */
   static hasCausal(capture: Capture): boolean {
-    return capture.manifest.tables.some((table) => table.name.startsWith(`${NAMES[0]} `) && 'causal' in table.units);
+    return capture.manifest.tables.some((table) => table.fact === COSTS.name && 'causal' in table.units);
   }
 
   /** By operator; NaN where it is not known. */
@@ -60,9 +57,9 @@ export class Costs {
       column = read.map((bytes, node) => bytes + written[node]!);
     } else if (figure === 'parameters') {
       column = new Float64Array(this.nodes);
-      const [elements, node] = [this.held.numbers('column elements'), this.held.numbers('column node')];
+      const [elements, node] = [this.held.numbers(PARAMETERS.columns.elements), this.held.numbers(PARAMETERS.columns.node)];
       for (let i = 0; i < elements.length; i++) if (node[i]! >= 0) column[node[i]!]! += elements[i]!;
-    } else if (figure === 'causal' && !this.table.has('column causal'))
+    } else if (figure === 'causal' && !this.table.has(COSTS.columns.causal))
       column = this.of('macs'); // nothing is causal here
     else column = this.table.numbers(`column ${figure}`);
     this.made.set(figure, column);
@@ -71,7 +68,7 @@ export class Costs {
 
   /** Numbers in parameters that no operator reads. */
   get unused(): number {
-    const [elements, node] = [this.held.numbers('column elements'), this.held.numbers('column node')];
+    const [elements, node] = [this.held.numbers(PARAMETERS.columns.elements), this.held.numbers(PARAMETERS.columns.node)];
     let total = 0;
     for (let i = 0; i < elements.length; i++) if (node[i]! < 0 && elements[i]! >= 0) total += elements[i]!;
     return total;
@@ -98,10 +95,10 @@ export class Costs {
   get storages(): Storages {
     return (this.stored ??= {
       value: this.memory.int32('index'),
-      bytes: this.memory.numbers('column bytes'),
-      cls: this.memory.numbers('column class'),
-      born: this.memory.numbers('column born'),
-      dies: this.memory.numbers('column dies'),
+      bytes: this.memory.numbers(LIFETIMES.columns.bytes),
+      cls: this.memory.numbers(LIFETIMES.columns.class),
+      born: this.memory.numbers(LIFETIMES.columns.born),
+      dies: this.memory.numbers(LIFETIMES.columns.dies),
     });
   }
 

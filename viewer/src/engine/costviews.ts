@@ -2,7 +2,8 @@
 
 import { PHASES } from '../scene.ts';
 import { inside, ref } from './answers.ts';
-import { CLASSES, type Costs, type Figure } from './cost.ts';
+import { MEMORY_CLASSES } from '../wire/facts.ts';
+import type { Costs, Figure } from './cost.ts';
 import { row } from './csr.ts';
 import type { AliveRow, CostMap, MemoryLine, RoofPoint, Roofs, Totals } from './messages.ts';
 import { standing, type Device } from './roofs.ts';
@@ -144,7 +145,7 @@ export function memoryLine(view: View, first: number, last: number, columns: num
     last: end,
     at,
     phases: Uint8Array.from(at, (step) => view.graph.phase[step]!),
-    classes: line.classes.map((place) => CLASSES[place]!),
+    classes: line.classes.map((place) => MEMORY_CLASSES[place]!),
     live: line.live.map((bytes) => Float64Array.from(at, (step) => bytes[step]!)),
     atPeak: line.live.map((bytes) => bytes[line.peak]!),
     peak: line.peak,
@@ -172,7 +173,7 @@ export function alive(
       op: producer >= 0 ? view.titles.of(producer) : '',
       where: producer >= 0 ? scopePath(capture.pools, graph.scope[producer]!) : '',
       type: types.text(graph.type[value]!),
-      cls: CLASSES[storages.cls[place]!]!,
+      cls: MEMORY_CLASSES[storages.cls[place]!]!,
       bytes: storages.bytes[place]!,
       born: storages.born[place]!,
       dies: storages.dies[place]!,

@@ -1,10 +1,12 @@
 // What a stage changed, and what became of an operator from stage to stage. docs/diff.md has the format in words.
 
 import type { Capture } from '../wire/capture.ts';
+import { CHANGE_CLASSES, EVIDENCE, FACTS } from '../wire/facts.ts';
+import type { Table } from '../wire/table.ts';
 
-/** Classes of changes. A number by box or operator is a place in this list plus one; 0 is "the same". */
-export const CHANGES = ['added', 'removed', 'changed', 'fused', 'split', 'rewritten', 'moved'] as const;
-export type ChangeKind = (typeof CHANGES)[number];
+/** Classes of changes, in the order that boxes and lists have them. A number by box is a place in it plus one; 0 is "the same". */
+export const CHANGES = CHANGE_CLASSES.filter((kind) => kind !== 'same');
+export type ChangeKind = Exclude<(typeof CHANGE_CLASSES)[number], 'same'>;
 
 /** What stands on a box beside its colour. */
 export const SYMBOLS: Record<ChangeKind, string> = {
@@ -44,31 +46,26 @@ export interface Fate {
   evidence: string;
 }
 
-/** The listing `changes` of a stage. What does not fit the graphs is left out; null where it is no such list. */
-export function readChanges(json: string, stage: number, sizes: number[]): StageChanges | null {
-  let read: unknown;
-  try {
-    read = JSON.parse(json);
-  } catch {
-    return null;
+type ChangesTable = Pick<Table, 'rows' | 'numbers' | 'lists' | 'texts'>;
+
+/** What a stage changed in the stage `before`. `sizes` are the operators of each stage. */
+export function readChanges(table: ChangesTable, before: number, stage: number, sizes: number[]): StageChanges {
+  const { columns } = FACTS.changes;
+  const [kinds, evidence] = [table.numbers(columns.class), table.numbers(columns.evidence)];
+  const [froms, tos] = [table.lists(columns.before), table.lists(columns.after)];
+  const details = table.texts(columns.detail);
+  const within = (nodes: number[], most: number) => nodes.filter((node) => node >= 0 && node < most);
+  const changes: Change[] = [];
+  const touched = new Set<number>();
+  for (let i = 0; i < table.rows; i++) {
+    const kind = CHANGE_CLASSES[kinds[i]!];
+    if (!kind || kind === 'same') continue;
+    const from = within(froms[i]!, sizes[before]!);
+    for (const node of from) touched.add(node);
+    const after = within(tos[i]!, sizes[stage]!);
+    changes.push({ kind, before: from, after, evidence: EVIDENCE[evidence[i]!] ?? '', detail: details.at(i) });
   }
-  const { before, changes, summary } = (read ?? {}) as { before?: unknown; changes?: unknown; summary?: { same?: unknown } };
-  if (typeof before !== 'number' || !Array.isArray(changes) || sizes[before] === undefined || before === stage) return null;
-  const nodes = (list: unknown, most: number): number[] =>
-    Array.isArray(list) ? list.filter((node): node is number => Number.isInteger(node) && node >= 0 && node < most) : [];
-  const found: Change[] = [];
-  for (const entry of changes as (Record<string, unknown> | null)[]) {
-    const kind = CHANGES.find((name) => name === entry?.class);
-    if (!entry || !kind) continue;
-    found.push({
-      kind,
-      before: nodes(entry.before, sizes[before]),
-      after: nodes(entry.after, sizes[stage]!),
-      evidence: String(entry.evidence ?? ''),
-      detail: String(entry.detail ?? ''),
-    });
-  }
-  return { before, changes: found, same: typeof summary?.same === 'number' ? summary.same : 0 };
+  return { before, changes, same: sizes[before]! - touched.size };
 }
 
 /** By operator: how it came to be in this stage (`after`), or what becomes of it in the next (`before`). */
@@ -89,7 +86,7 @@ type Map1N = Map<number, number[]>;
 
 /** The stages of a capture and what leads from one to the other. */
 export class Diffs {
-  private read = new Map<number, StageChanges | null>();
+  private read: (StageChanges | null)[] = [];
   private maps = new Map<string, Map1N>();
 
   constructor(
@@ -97,13 +94,19 @@ export class Diffs {
     readonly sizes: number[], // operators by stage
   ) {}
 
+  /** Reads what every stage changed; until then nothing is known of it. */
+  async load(): Promise<void> {
+    const { stages } = this.capture.manifest;
+    this.read = await Promise.all(
+      stages.map(async ({ after }, stage) => {
+        const table = after === null ? null : await this.capture.fact(FACTS.changes.name, stage);
+        return table && after !== null ? readChanges(table, after, stage, this.sizes) : null;
+      }),
+    );
+  }
+
   of(stage: number): StageChanges | null {
-    let found = this.read.get(stage);
-    if (found === undefined) {
-      const text = this.capture.listings(this.capture.manifest.stages[stage]!.name).get('changes');
-      this.read.set(stage, (found = text ? readChanges(text(), stage, this.sizes) : null));
-    }
-    return found;
+    return this.read[stage] ?? null;
   }
 
   /** Which operators of a stage are which of another, along the links between stages. */

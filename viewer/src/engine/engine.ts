@@ -1,10 +1,10 @@
 // The engine: holds the captures, knows what is open, makes pictures and answers questions. Runs in a worker.
 
-import { buildIndex } from '../draw/index.ts';
+import { buildIndex } from '../draw/spatial.ts';
 import { find } from '../find/find.ts';
 import { LayoutCache } from '../layout/nested.ts';
 import { PHASES, ROLES, type Scene } from '../scene.ts';
-import { Capture, type Graph } from '../wire/capture.ts';
+import { Capture, type Graph, type Place } from '../wire/capture.ts';
 import { children, details, drawnIn, inside, kernel, kernels, labels } from './answers.ts';
 import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
@@ -28,6 +28,7 @@ import type {
   ViewOptions,
 } from './messages.ts';
 import { flow } from './flow.ts';
+import { kindsOf } from './kinds.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
 import { KERNEL_COLOURS, shadesOf } from './shades.ts';
@@ -136,6 +137,7 @@ export class Engine {
       capture,
       stages.map((stage) => stage.nodes),
     );
+    await diffs.load();
     for (const [i, stage] of stages.entries()) {
       const diff = diffs.of(i);
       if (!diff) continue;
@@ -583,9 +585,11 @@ export class Engine {
     return kernel(this.view, index);
   }
 
-  find(query: string): { nodes: number[]; error: string } {
+  async find(query: string): Promise<{ nodes: number[]; error: string }> {
+    const { view } = this;
+    const kinds = await kindsOf(view.capture, view.stage);
     try {
-      return { nodes: [...find(this.view.graph, this.view.capture.pools, query)], error: '' };
+      return { nodes: [...find(view.graph, view.capture.pools, query, kinds)], error: '' };
     } catch (error) {
       return { nodes: [], error: error instanceof Error ? error.message : String(error) };
     }
@@ -625,8 +629,9 @@ export class Engine {
 
   // -- the framework's own texts --------------------------------------------------------------------
 
-  listing(kind: string): { text: string; pairs: Int32Array } {
-    return { text: this.view.listings.text(kind), pairs: this.view.listings.pairs(kind) };
+  listing(kind: string): { text: string; pairs: Int32Array; places: Place[] } {
+    const { listings } = this.view;
+    return { text: listings.text(kind), pairs: listings.pairs(kind), places: listings.places(kind) };
   }
 
   listingLines(kind: string, items: number[]): number[] {

@@ -1,42 +1,45 @@
 // The framework's own texts of a stage, and which line of them belongs to which operator.
 
+import type { Listing, Place } from '../wire/capture.ts';
+import { FACTS } from '../wire/facts.ts';
+
 /** Kinds in the order they are offered; others come after, by name. */
-const ORDER = ['table', 'code', 'native', 'signature', 'symbols', 'breaks'];
+const ORDER: string[] = ['table', 'code', 'native', 'signature', 'symbols', FACTS.breaks.name];
 
 export class Listings {
   readonly kinds: string[];
   private links = new Map<string, Int32Array>();
 
   constructor(
-    private texts: Map<string, () => string>,
+    private texts: Map<string, Listing>,
     private nodes: number,
   ) {
     const place = (kind: string) => (ORDER.includes(kind) ? ORDER.indexOf(kind) : ORDER.length);
-    this.kinds = [...texts.keys()]
-      .filter((kind) => !kind.endsWith('.nodes') && kind !== 'changes') // what a stage changed has a list of its own
-      .sort((a, b) => place(a) - place(b) || (a < b ? -1 : a > b ? 1 : 0));
+    this.kinds = [...texts.keys()].sort((a, b) => place(a) - place(b) || (a < b ? -1 : a > b ? 1 : 0));
   }
 
   /** Kinds whose lines are joined to operators. */
   get linked(): string[] {
-    return this.kinds.filter((kind) => this.texts.has(`${kind}.nodes`));
+    return this.kinds.filter((kind) => this.texts.get(kind)!.line.length);
   }
 
   text(kind: string): string {
-    return this.kinds.includes(kind) ? this.texts.get(kind)!() : '';
+    return this.texts.get(kind)?.text() ?? '';
   }
 
-  /** Line, operator, line, operator …, by line. What is no such pair is left out: the text is there without it. */
+  /** The places of its lines in the user's code, where they have any. */
+  places(kind: string): Place[] {
+    return this.texts.get(kind)?.places ?? [];
+  }
+
+  /** Line, operator, line, operator …, by line. */
   pairs(kind: string): Int32Array {
     const known = this.links.get(kind);
     if (known) return known;
-    const found: [number, number][] = [];
-    for (const pair of parsed(this.texts.get(`${kind}.nodes`)?.() ?? '[]')) {
-      if (!Array.isArray(pair) || !pair.every(Number.isInteger)) continue;
-      const [line, node] = pair as [number, number];
-      if (line >= 1 && node >= 0 && node < this.nodes) found.push([line, node]);
-    }
-    const pairs = Int32Array.from(found.sort((a, b) => a[0] - b[0] || a[1] - b[1]).flat());
+    const { line, node } = this.texts.get(kind) ?? { line: new Int32Array(0), node: new Int32Array(0) };
+    const rows = Array.from(line.keys()).filter((i) => line[i]! >= 1 && node[i]! >= 0 && node[i]! < this.nodes);
+    rows.sort((a, b) => line[a]! - line[b]! || node[a]! - node[b]!);
+    const pairs = Int32Array.from(rows.flatMap((i) => [line[i]!, node[i]!]));
     this.links.set(kind, pairs);
     return pairs;
   }
@@ -48,15 +51,6 @@ export class Listings {
     const lines: number[] = [];
     for (let i = 0; i < pairs.length; i += 2) if (wanted.has(pairs[i + 1]!) && lines.at(-1) !== pairs[i]) lines.push(pairs[i]!);
     return lines;
-  }
-}
-
-function parsed(json: string): unknown[] {
-  try {
-    const value = JSON.parse(json) as unknown;
-    return Array.isArray(value) ? value : [];
-  } catch {
-    return [];
   }
 }
 

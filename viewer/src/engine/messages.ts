@@ -1,11 +1,12 @@
 // What the page and the engine (in its worker) say to each other. All heavy work is the engine's.
 
+import type { Place } from '../wire/capture.ts';
 import type { Scene } from '../scene.ts';
 import type { Content } from './content.ts';
 import type { Figure } from './cost.ts';
 import type { Device } from './roofs.ts';
 import type { Cell } from './treemap.ts';
-import type { SceneIndex } from '../draw/index.ts';
+import type { SceneIndex } from '../draw/spatial.ts';
 import type { Change, Fate } from './diff.ts';
 import type { Kin } from './diffview.ts';
 
@@ -242,7 +243,7 @@ export interface Calls {
   lineNodes(file: string, line: number): number[];
   lines(file: string): [number, number][]; // line, how many operators
   files(): { file: string; lines: number }[];
-  listing(kind: string): { text: string; pairs: Int32Array }; // pairs: line, operator, line, operator …
+  listing(kind: string): { text: string; pairs: Int32Array; places: Place[] }; // pairs: line, operator, line, operator …
   listingLines(kind: string, items: number[]): number[];
   across(items: number[], from: number, to: number): string[]; // paths in another stage
   aside(stage: number, toward: number, call: keyof Calls, args: unknown[]): unknown; // a call about another stage

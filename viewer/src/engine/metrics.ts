@@ -1,7 +1,7 @@
 // Figures by operator: what boxes can be coloured by, and the columns of the table. Unknown is null, never zero.
 
 import type { Capture, Graph } from '../wire/capture.ts';
-import type { Table } from '../wire/table.ts';
+import { FACTS, TIME_UNITS } from '../wire/facts.ts';
 import { Costs, ratio, type Figure } from './cost.ts';
 import { csr, row, type Csr } from './csr.ts';
 import { figureText } from './figures.ts';
@@ -10,7 +10,7 @@ import type { Types } from './types.ts';
 
 const OUTPUT = 'output size';
 const KERNELS = 'kernels';
-const TIME = 'kernel time';
+const TIME = 'time'; // measured
 const INTENSITY = 'intensity';
 const COSTS: Record<string, Figure> = {
   MACs: 'macs',
@@ -24,7 +24,8 @@ const COSTS: Record<string, Figure> = {
 export class Metrics {
   columns: string[];
   private made: Csr | undefined;
-  private times: (number | null)[] = [];
+  private times: (number | null)[] = []; // by kernel
+  private nodeTimes: (number | null)[] | null = null;
   costs: Costs | null = null; // of the stage, where the file has them
   private sums = new WeakMap<Tree, Map<Figure, Float64Array>>();
 
@@ -51,7 +52,7 @@ export class Metrics {
   }
 
   static names(capture: Capture): string[] {
-    const timed = capture.manifest.tables.some((table) => table.by === 'group:kernel' && 'time' in table.units);
+    const timed = capture.manifest.tables.some((table) => table.fact === FACTS.times.name);
     const fused = capture.manifest.graphs.some((graph) => graph.groups.includes('kernel'));
     const causal = Costs.hasCausal(capture) ? ['causal MACs'] : [];
     const costs = Costs.has(capture) ? ['MACs', ...causal, 'other FLOPs', 'bytes read', 'bytes written', INTENSITY] : [];
@@ -104,15 +105,17 @@ export class Metrics {
     return Number.isNaN(sum(figure)) ? null : sum(figure) * times;
   }
 
+  /** Measured times, in seconds: by kernel, and by operator where that was measured. */
   private async loadTimes(): Promise<void> {
-    const index = this.capture.manifest.tables.findIndex(
-      (table) => table.stage === this.stage && table.by === 'group:kernel' && 'time' in table.units,
-    );
-    if (index < 0) return;
-    const table: Table = await this.capture.stored(index);
-    const rows = table.int32('index');
-    const values = table.values('column time') as (number | null)[];
-    rows.forEach((kernel, i) => (this.times[kernel] = values[i] ?? null));
+    for (const index of this.capture.facts(FACTS.times.name, this.stage)) {
+      const { by, units } = this.capture.manifest.tables[index]!;
+      const times = by === 'node' ? (this.nodeTimes ??= []) : by === 'group:kernel' ? this.times : null;
+      const unit = TIME_UNITS[units.time!];
+      if (!times || !unit) continue;
+      const table = await this.capture.stored(index);
+      const values = table.numbers(FACTS.times.columns.time);
+      table.int32('index').forEach((at, i) => (times[at] = Number.isNaN(values[i]!) ? null : values[i]! * unit));
+    }
   }
 
   firstKernel(node: number): number {
@@ -140,10 +143,12 @@ export class Metrics {
       const value = this.costs.of(figure)[node]!;
       return Number.isNaN(value) ? null : value;
     }
+    if (name === TIME && this.nodeTimes) return this.nodeTimes[node] ?? null;
     if (!this.kernelsOf) return null;
     const kernels = row(this.kernelsOf, node);
     if (name === KERNELS) return kernels.length;
-    // A kernel's time belongs to all its operators alike: shared out evenly, so that sums stay right.
+    // A kernel's time belongs to all its operators alike: shared out evenly, so that sums stay right. Without one, there is none.
+    if (!kernels.length) return null;
     const groups = this.graph.groups.get('kernel')!;
     let total = 0;
     for (const kernel of kernels) {

@@ -2,11 +2,11 @@
 
 import type { Graph, Pools } from '../wire/capture.ts';
 import { layoutNested, type LayoutCache } from '../layout/nested.ts';
-import type { NestedGraph, Options } from '../layout/types.ts';
+import type { NestedGraph, NestedLayout, Options } from '../layout/types.ts';
 import { compact } from '../draw/metrics.ts';
 import { BoxKind, PHASES, ROLES, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
-import { layoutColumns } from './columns.ts';
+import { layoutColumns } from '../layout/columns.ts';
 import type { Csr } from './csr.ts';
 import { Titles } from './titles.ts';
 import { groupClass, groupTitle, type Tree } from './tree.ts';
@@ -22,11 +22,12 @@ const WIDEST = 300;
 const TWO_LINES = 42;
 const ONE_LINE = 28;
 const HEADER = 30;
-const [FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER] = [
+const [FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, OTHER] = [
   PHASES.indexOf('forward'),
   PHASES.indexOf('backward'),
   PHASES.indexOf('recompute'),
   PHASES.indexOf('optimizer'),
+  PHASES.indexOf('other'),
 ];
 const PARAMETER = ROLES.indexOf('parameter');
 const GRADIENT = ROLES.indexOf('gradient');
@@ -63,7 +64,7 @@ class Names {
   }
 }
 
-export interface SceneInput {
+interface SceneInput {
   graph: Graph;
   pools: Pools;
   tree: Tree;
@@ -78,61 +79,144 @@ export interface SceneInput {
 }
 
 export function buildScene(input: SceneInput): Scene {
-  const { graph, pools, tree, types, visible: v } = input;
+  const { visible: v } = input;
   const names = new Names();
-  const n = v.count;
-  const width = new Float32Array(n);
-  const height = new Float32Array(n);
-  const kind = new Uint8Array(n);
-  const phase = new Uint8Array(n);
-  const depth = new Uint8Array(n);
-  const title = new Int32Array(n);
-  const detail = new Int32Array(n);
-  const size = new Int32Array(n).fill(1);
-  const titles = new Titles(graph, pools);
-  let outputs: Csr | undefined;
-  for (let box = 0; box < n; box++) {
-    const item = v.item[box]!;
-    const around = v.parent[box]!;
-    depth[box] = around < 0 ? 0 : Math.min(depth[around]! + 1, 255);
-    let first: string;
-    let second = '';
-    if (item < tree.nodes) {
-      kind[box] = BoxKind.Op;
-      phase[box] = graph.phase[item]!;
-      first = titles.of(item);
-      outputs ??= input.outputs();
-      const out = outputs.start[item]!;
-      if (outputs.start[item + 1]! === out) second = target(graph, pools, item);
-      else second = [gradientOf(graph, pools, outputs.item[out]!), types.text(graph.type[outputs.item[out]!]!)].filter(Boolean).join(' · ');
-    } else if (item < tree.nodes + tree.groups) {
-      const group = item - tree.nodes;
-      kind[box] = v.open[box] ? BoxKind.Open : v.repeat[box]! > 1 ? BoxKind.Folded : BoxKind.Closed;
-      phase[box] = tree.phase[group]! >= 0 ? tree.phase[group]! : graph.phase[tree.first[group]!]!;
-      size[box] = tree.count[group]!;
-      first = groupTitle(tree, pools, group);
-      if (v.last[box]! >= 0) first += ` … ${groupTitle(tree, pools, v.last[box]! - tree.nodes)}`;
-      const cls = groupClass(tree, pools, group);
-      const count = input.counts(tree.count[group]!);
-      second = v.open[box] ? cls : cls ? `${cls} · ${count}` : count;
-    } else {
-      kind[box] = BoxKind.Input;
-      phase[box] = 5;
-      const value = item - tree.nodes - tree.groups;
-      first = pools.strings.at(graph.valueName[value]!) || 'input';
-      second = types.text(graph.type[value]!);
-    }
-    title[box] = names.id(first);
-    detail[box] = names.id(second);
-    const badge = v.repeat[box]! > 1 ? textWidth(`×${v.repeat[box]!}`, TITLE_SIZE, true) + 16 : 0;
-    const [titleWidth, detailWidth] = [names.titleWidth(title[box]!), names.detailWidth(detail[box]!)];
-    const widest = v.open[box]
-      ? titleWidth + detailWidth + textWidth(compact(size[box]!), DETAIL_SIZE) + IN_HEADER // on one line
-      : Math.max(titleWidth + badge, detailWidth) + SIDES;
-    width[box] = Math.min(WIDEST, Math.max(NARROWEST, widest));
-    height[box] = second ? TWO_LINES : ONE_LINE;
+  const boxes = new BoxTexts(input, names);
+  for (let box = 0; box < v.count; box++) boxes.describe(box);
+  const { bytes, label, weight } = describeEdges(input, names);
+  const laid = layout(input, boxes, weight);
+  return {
+    width: laid.totalWidth,
+    height: laid.totalHeight,
+    direction: input.direction,
+    texts: names.texts,
+    boxes: {
+      count: v.count,
+      // Copies: what a scene holds is moved to the page, and the engine goes on with its own.
+      item: v.item.slice(),
+      parent: v.parent.slice(),
+      x: laid.x,
+      y: laid.y,
+      width: laid.width,
+      height: laid.height,
+      kind: boxes.kind,
+      phase: boxes.phase,
+      depth: boxes.depth,
+      title: boxes.title,
+      detail: boxes.detail,
+      size: boxes.size,
+      repeat: v.repeat.slice(),
+    },
+    edges: {
+      count: v.source.length,
+      source: v.source.slice(),
+      target: v.target.slice(),
+      start: laid.pointStart,
+      points: laid.points,
+      kind: laid.edgeKind,
+      uses: v.uses.slice(),
+      bytes,
+      label,
+    },
+  };
+}
+
+/** What stands in each box, and how large that makes it. */
+class BoxTexts {
+  readonly width: Float32Array;
+  readonly height: Float32Array;
+  readonly kind: Uint8Array;
+  readonly phase: Uint8Array;
+  readonly depth: Uint8Array;
+  readonly title: Int32Array;
+  readonly detail: Int32Array;
+  readonly size: Int32Array;
+  readonly #input: SceneInput;
+  readonly #names: Names;
+  readonly #titles: Titles;
+  #outputs: Csr | undefined;
+
+  constructor(input: SceneInput, names: Names) {
+    const n = input.visible.count;
+    this.width = new Float32Array(n);
+    this.height = new Float32Array(n);
+    this.kind = new Uint8Array(n);
+    this.phase = new Uint8Array(n);
+    this.depth = new Uint8Array(n);
+    this.title = new Int32Array(n);
+    this.detail = new Int32Array(n);
+    this.size = new Int32Array(n).fill(1);
+    this.#input = input;
+    this.#names = names;
+    this.#titles = new Titles(input.graph, input.pools);
   }
 
+  /** Boxes have to be described in order: parents first. */
+  describe(box: number): void {
+    const { tree, visible } = this.#input;
+    const item = visible.item[box]!;
+    const around = visible.parent[box]!;
+    this.depth[box] = around < 0 ? 0 : Math.min(this.depth[around]! + 1, 255);
+    if (item < tree.nodes) this.#describeOp(box, item);
+    else if (item < tree.nodes + tree.groups) this.#describeGroup(box, item - tree.nodes);
+    else this.#describeInput(box, item - tree.nodes - tree.groups);
+    this.#measure(box);
+  }
+
+  #write(box: number, title: string, detail: string): void {
+    this.title[box] = this.#names.id(title);
+    this.detail[box] = this.#names.id(detail);
+  }
+
+  /** An operator shows the type of its first output. */
+  #describeOp(box: number, node: number): void {
+    const { graph, pools, types } = this.#input;
+    this.kind[box] = BoxKind.Op;
+    this.phase[box] = graph.phase[node]!;
+    const { start, item } = (this.#outputs ??= this.#input.outputs());
+    let detail: string;
+    if (start[node + 1]! === start[node]!) detail = target(graph, pools, node);
+    else {
+      const value = item[start[node]!]!;
+      detail = [gradientOf(graph, pools, value), types.text(graph.type[value]!)].filter(Boolean).join(' · ');
+    }
+    this.#write(box, this.#titles.of(node), detail);
+  }
+
+  #describeGroup(box: number, group: number): void {
+    const { graph, pools, tree, visible: v } = this.#input;
+    this.kind[box] = v.open[box] ? BoxKind.Open : v.repeat[box]! > 1 ? BoxKind.Folded : BoxKind.Closed;
+    this.phase[box] = tree.phase[group]! >= 0 ? tree.phase[group]! : graph.phase[tree.first[group]!]!;
+    this.size[box] = tree.count[group]!;
+    let title = groupTitle(tree, pools, group);
+    if (v.last[box]! >= 0) title += ` … ${groupTitle(tree, pools, v.last[box]! - tree.nodes)}`;
+    const cls = groupClass(tree, pools, group);
+    const count = this.#input.counts(tree.count[group]!);
+    this.#write(box, title, v.open[box] ? cls : cls ? `${cls} · ${count}` : count);
+  }
+
+  #describeInput(box: number, value: number): void {
+    const { graph, pools, types } = this.#input;
+    this.kind[box] = BoxKind.Input;
+    this.phase[box] = OTHER;
+    this.#write(box, pools.strings.at(graph.valueName[value]!) || 'input', types.text(graph.type[value]!));
+  }
+
+  #measure(box: number): void {
+    const { open, repeat } = this.#input.visible;
+    const title = this.#names.titleWidth(this.title[box]!);
+    const detail = this.#names.detailWidth(this.detail[box]!);
+    const badge = repeat[box]! > 1 ? textWidth(`×${repeat[box]!}`, TITLE_SIZE, true) + 16 : 0;
+    const widest = open[box]
+      ? title + detail + textWidth(compact(this.size[box]!), DETAIL_SIZE) + IN_HEADER // on one line
+      : Math.max(title + badge, detail) + SIDES;
+    this.width[box] = Math.min(WIDEST, Math.max(NARROWEST, widest));
+    this.height[box] = this.detail[box] ? TWO_LINES : ONE_LINE;
+  }
+}
+
+/** What edges carry. Those of parameters and inputs weigh less: they follow the others. */
+function describeEdges({ graph, types, visible: v }: SceneInput, names: Names) {
   const edges = v.source.length;
   const bytes = new Float64Array(edges);
   const label = new Int32Array(edges);
@@ -144,8 +228,13 @@ export function buildScene(input: SceneInput): Scene {
     label[e] = names.id(v.uses[e]! > 1 ? (text ? `${v.uses[e]} × ${text}` : `${v.uses[e]}`) : text);
     weight[e] = graph.producer[value]! < 0 ? 0.2 : 1;
   }
+  return { bytes, label, weight };
+}
+
+function layout(input: SceneInput, { width, height }: BoxTexts, weight: Float32Array): NestedLayout {
+  const { visible: v, direction, cache } = input;
   const nested: NestedGraph = {
-    n,
+    n: v.count,
     parent: v.parent,
     open: v.open,
     width,
@@ -158,44 +247,10 @@ export function buildScene(input: SceneInput): Scene {
     order: v.order,
     key: (box: number) => `${v.item[box]}`,
   };
-  const quality = n < 3000 && !input.fast ? 'good' : 'fast';
-  const options: Options = { direction: input.direction, gapX: 24, gapY: 34, maxHeight: tallest(n), quality };
-  const column = input.side ? columns(tree, v) : null;
-  const laid = column ? layoutColumns(nested, column, options, input.cache) : layoutNested(nested, options, input.cache);
-  return {
-    width: laid.totalWidth,
-    height: laid.totalHeight,
-    direction: input.direction,
-    texts: names.texts,
-    boxes: {
-      count: n,
-      // Copies: what a scene holds is moved to the page, and the engine goes on with its own.
-      item: v.item.slice(),
-      parent: v.parent.slice(),
-      x: laid.x,
-      y: laid.y,
-      width: laid.width,
-      height: laid.height,
-      kind,
-      phase,
-      depth,
-      title,
-      detail,
-      size,
-      repeat: v.repeat.slice(),
-    },
-    edges: {
-      count: edges,
-      source: v.source.slice(),
-      target: v.target.slice(),
-      start: laid.pointStart,
-      points: laid.points,
-      kind: laid.edgeKind,
-      uses: v.uses.slice(),
-      bytes,
-      label,
-    },
-  };
+  const quality = v.count < 3000 && !input.fast ? 'good' : 'fast';
+  const options: Options = { direction, gapX: 24, gapY: 34, maxHeight: tallest(v.count), quality };
+  const column = input.side ? columns(input.tree, v) : null;
+  return column ? layoutColumns(nested, column, options, cache) : layoutNested(nested, options, cache);
 }
 
 /** What an operator without outputs is there for: the parameter it writes to. */

@@ -1,6 +1,7 @@
 // What is in memory along the execution, and which of it at one operator.
 
-import { CLASSES, type Storages } from './cost.ts';
+import { MEMORY_CLASSES } from '../wire/facts.ts';
+import type { Storages } from './cost.ts';
 
 export class Timeline {
   /** Bytes by operator, for each class that is ever there. */
@@ -14,7 +15,7 @@ export class Timeline {
     readonly steps: number,
   ) {
     const { bytes, cls, born, dies } = storages;
-    const changes = CLASSES.map((): Float64Array | null => null);
+    const changes = MEMORY_CLASSES.map((): Float64Array | null => null);
     for (let i = 0; i < bytes.length; i++) {
       if (!(bytes[i]! > 0) || !steps) continue;
       const change = (changes[cls[i]!] ??= new Float64Array(steps + 1));

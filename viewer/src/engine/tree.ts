@@ -27,7 +27,7 @@ export interface Tree {
   labels: Map<number, string>; // groups that are no modules: an operator with graphs inside, and each of those graphs
 }
 
-export interface TreeOptions {
+interface TreeOptions {
   split: boolean; // phases apart
   hidden: ReadonlySet<number>; // phases that are not shown
   inlined: Uint8Array; // operators that are drawn inside their user (constants)
@@ -37,132 +37,203 @@ export interface TreeOptions {
 }
 
 export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tree {
-  const { nodes, scope, phase } = graph;
-  const scopes = pools.scopes.parent.length;
-  const { bodies } = options;
-  const hidden = Uint8Array.from(PHASES, (_, p) => (options.hidden.has(p) ? 1 : 0));
-  const shownPhases = PHASES.map((_, p) => p).filter((p) => !hidden[p] && phase.includes(p));
-  const split = options.split && shownPhases.length > 1;
+  const shown = shownPhases(graph, options);
+  const groups = new GroupMaker(graph, pools, options, shown);
+  const nodeGroup = groupNodes(graph, groups, options, shown);
+  const home = homes(graph, groups, options, shown, nodeGroup);
+  const tree = newTree(graph, groups, nodeGroup, home, options.phaseNames ?? PHASES);
+  countOperators(tree, graph, shown.split);
+  // Groups are made as their first operator is met, so siblings stand in order already; phases have one of their own.
+  row(tree.childGroups, 0).sort((a, b) => groupOrder(tree, a) - groupOrder(tree, b) || a - b);
+  return tree;
+}
 
-  // Groups by (phase, scope), made from the outside in.
-  const byScope = new Int32Array(PHASES.length * scopes).fill(-1);
-  const inBodies = new Map<number, number>(); // the same for scopes inside bodies
-  const parent: number[] = [-1];
-  const groupScope: number[] = [0];
-  const groupPhase: number[] = [!split && shownPhases.length === 1 ? shownPhases[0]! : -1];
-  const isPhase: number[] = [0];
-  const labels = new Map<number, string>();
-  const byOwner = new Map<number, number>(); // operators with graphs inside
-  const byBody = new Map<number, number>();
-  const add = (around: number, s: number, p: number, label: string): number => {
-    labels.set(parent.length, label);
-    groupScope.push(s);
-    groupPhase.push(split ? p : -1);
-    isPhase.push(0);
-    return parent.push(around) - 1;
-  };
-  const count = new Map<number, number>();
-  for (const node of bodies.owner) count.set(node, (count.get(node) ?? 0) + 1);
-  const alone = Array.from(bodies.owner, (node) => count.get(node) === 1);
-  const ownerGroup = (node: number): number => {
-    let group = byOwner.get(node);
+interface ShownPhases {
+  hidden: Uint8Array; // by phase
+  split: boolean; // each phase has a group
+  only: number; // the phase of all operators, or -1
+}
+
+function shownPhases({ phase }: Graph, options: TreeOptions): ShownPhases {
+  const hidden = Uint8Array.from(PHASES, (_, p) => (options.hidden.has(p) ? 1 : 0));
+  const shown = PHASES.map((_, p) => p).filter((p) => !hidden[p] && phase.includes(p));
+  const split = options.split && shown.length > 1;
+  return { hidden, split, only: !split && shown.length === 1 ? shown[0]! : -1 };
+}
+
+/** Makes groups as operators ask for them, from the outside in: so parents come before their children. */
+class GroupMaker {
+  readonly parent: number[] = [-1];
+  readonly scope: number[] = [0];
+  readonly phase: number[];
+  readonly isPhase: number[] = [0];
+  readonly labels = new Map<number, string>();
+  /** Groups by (phase, scope); -1: not made. */
+  readonly byScope: Int32Array;
+  #inBodies = new Map<number, number>(); // the same for scopes inside bodies
+  #byOwner = new Map<number, number>(); // operators with graphs inside
+  #byBody = new Map<number, number>();
+  #graph: Graph;
+  #pools: Pools;
+  #bodies: Bodies;
+  #opTitle: (node: number) => string;
+  #split: boolean;
+  #alone: boolean[]; // by body: the only one of its operator
+
+  constructor(graph: Graph, pools: Pools, { bodies, opTitle }: TreeOptions, { split, only }: ShownPhases) {
+    this.#graph = graph;
+    this.#pools = pools;
+    this.#bodies = bodies;
+    this.#opTitle = opTitle;
+    this.#split = split;
+    this.phase = [only];
+    this.byScope = new Int32Array(PHASES.length * pools.scopes.parent.length).fill(-1);
+    const count = new Map<number, number>();
+    for (const node of bodies.owner) count.set(node, (count.get(node) ?? 0) + 1);
+    this.#alone = Array.from(bodies.owner, (node) => count.get(node) === 1);
+  }
+
+  /** The place of a phase and a scope in `byScope`. */
+  key(phase: number, scope: number): number {
+    return (this.#split ? phase : 0) * this.#pools.scopes.parent.length + scope;
+  }
+
+  /** The group of a phase and a scope, inside a body or (-1) outside; -1 where it is not made. */
+  known(phase: number, scope: number, body: number): number {
+    const key = this.key(phase, scope);
+    return body < 0 ? this.byScope[key]! : (this.#inBodies.get(body * this.byScope.length + key) ?? -1);
+  }
+
+  /** The same, made where needed. */
+  of(phase: number, scope: number, body: number): number {
+    if (scope === 0 && body >= 0) return this.ofBody(body);
+    if (scope === 0 && !this.#split) return 0;
+    const known = this.known(phase, scope, body);
+    if (known >= 0) return known;
+    const around = scope === 0 ? 0 : this.of(phase, this.#pools.scopes.parent[scope]!, body);
+    const group = this.#add(around, scope, phase, scope === 0);
+    const key = this.key(phase, scope);
+    if (body < 0) this.byScope[key] = group;
+    else this.#inBodies.set(body * this.byScope.length + key, group);
+    return group;
+  }
+
+  /** The group of an operator that has graphs inside. */
+  ofOwner(node: number): number {
+    let group = this.#byOwner.get(node);
     if (group === undefined) {
-      byOwner.set(
-        node,
-        (group = add(groupOf(phase[node]!, scope[node]!, bodies.bodyOf[node]!), scope[node]!, phase[node]!, options.opTitle(node))),
-      );
+      const { phase, scope } = this.#graph;
+      const around = this.of(phase[node]!, scope[node]!, this.#bodies.bodyOf[node]!);
+      group = this.#add(around, scope[node]!, phase[node]!, false, this.#opTitle(node));
+      this.#byOwner.set(node, group);
     }
     return group;
-  };
-  const bodyGroup = (body: number): number => {
-    let group = byBody.get(body);
-    const node = bodies.owner[body]!;
-    // One graph alone needs no frame of its own.
-    if (group === undefined && alone[body]) byBody.set(body, (group = ownerGroup(node)));
-    if (group === undefined) byBody.set(body, (group = add(ownerGroup(node), scope[node]!, phase[node]!, bodies.label[body] || 'body')));
-    return group;
-  };
-  const groupOf = (p: number, s: number, body: number): number => {
-    if (s === 0 && body >= 0) return bodyGroup(body);
-    if (!split && s === 0) return 0;
-    const key = (split ? p : 0) * scopes + s;
-    let group = body < 0 ? byScope[key]! : (inBodies.get(body * byScope.length + key) ?? -1);
-    if (group < 0) {
-      const around = s === 0 ? 0 : groupOf(p, pools.scopes.parent[s]!, body);
-      group = parent.length;
-      if (body < 0) byScope[key] = group;
-      else inBodies.set(body * byScope.length + key, group);
-      parent.push(around);
-      groupScope.push(s);
-      groupPhase.push(split ? p : -1);
-      isPhase.push(s === 0 ? 1 : 0);
+  }
+
+  /** The group of a graph inside an operator. One graph alone needs no frame of its own. */
+  ofBody(body: number): number {
+    let group = this.#byBody.get(body);
+    if (group === undefined) {
+      const { phase, scope } = this.#graph;
+      const node = this.#bodies.owner[body]!;
+      group = this.ofOwner(node);
+      if (!this.#alone[body]) group = this.#add(group, scope[node]!, phase[node]!, false, this.#bodies.label[body] || 'body');
+      this.#byBody.set(body, group);
     }
     return group;
-  };
+  }
+
+  /** The group of the nearest scope that has one already: without any, that of the body, or the root. */
+  nearest(phase: number, scope: number, body: number): number {
+    for (let s = scope; ; s = this.#pools.scopes.parent[s]!) {
+      const group = this.known(phase, s, body);
+      if (group >= 0) return group;
+      if (s === 0) return body >= 0 ? (this.#byBody.get(body) ?? 0) : 0;
+    }
+  }
+
+  #add(around: number, scope: number, phase: number, isPhase: boolean, label?: string): number {
+    if (label !== undefined) this.labels.set(this.parent.length, label);
+    this.scope.push(scope);
+    this.phase.push(this.#split ? phase : -1);
+    this.isPhase.push(isPhase ? 1 : 0);
+    return this.parent.push(around) - 1;
+  }
+}
+
+/** The group around each operator that is drawn. */
+function groupNodes({ nodes, scope, phase }: Graph, groups: GroupMaker, { inlined, bodies }: TreeOptions, { hidden }: ShownPhases) {
   const nodeGroup = new Int32Array(nodes).fill(-1);
   const isOwner = new Uint8Array(nodes);
   for (const node of bodies.owner) isOwner[node] = 1;
   for (let i = 0; i < nodes; i++) {
     const p = phase[i]!;
-    if (hidden[p] || options.inlined[i]) continue;
-    const known = isOwner[i] || bodies.bodyOf[i]! >= 0 ? -1 : byScope[(split ? p * scopes : 0) + scope[i]!]!;
-    if (known >= 0) nodeGroup[i] = known;
-    else nodeGroup[i] = isOwner[i] ? ownerGroup(i) : groupOf(p, scope[i]!, bodies.bodyOf[i]!);
-  }
-
-  // A constant that stands inside its reader belongs to a module all the same: its own, or the nearest that is drawn.
-  const home = options.inlined.includes(1) ? nodeGroup.slice() : nodeGroup;
-  for (let i = 0; home !== nodeGroup && i < nodes; i++) {
-    if (!options.inlined[i] || hidden[phase[i]!]) continue;
+    if (hidden[p] || inlined[i]) continue;
     const body = bodies.bodyOf[i]!;
-    let group = -1;
-    for (let s = scope[i]!; group < 0; s = pools.scopes.parent[s]!) {
-      const key = (split ? phase[i]! : 0) * scopes + s;
-      group = body < 0 ? byScope[key]! : (inBodies.get(body * byScope.length + key) ?? -1);
-      if (s === 0) break;
-    }
-    home[i] = group >= 0 ? group : body >= 0 ? (byBody.get(body) ?? 0) : 0;
+    const known = isOwner[i] || body >= 0 ? -1 : groups.byScope[groups.key(p, scope[i]!)]!;
+    if (known >= 0) nodeGroup[i] = known;
+    else nodeGroup[i] = isOwner[i] ? groups.ofOwner(i) : groups.of(p, scope[i]!, body);
   }
+  return nodeGroup;
+}
 
-  const groups = parent.length;
+/** A constant that stands inside its reader belongs to a module all the same: its own, or the nearest that is drawn. */
+function homes(
+  { nodes, scope, phase }: Graph,
+  groups: GroupMaker,
+  { inlined, bodies }: TreeOptions,
+  { hidden }: ShownPhases,
+  nodeGroup: Int32Array,
+): Int32Array {
+  if (!inlined.includes(1)) return nodeGroup;
+  const home = nodeGroup.slice();
+  for (let i = 0; i < nodes; i++) {
+    if (inlined[i] && !hidden[phase[i]!]) home[i] = groups.nearest(phase[i]!, scope[i]!, bodies.bodyOf[i]!);
+  }
+  return home;
+}
+
+function newTree({ nodes }: Graph, made: GroupMaker, nodeGroup: Int32Array, home: Int32Array, phaseNames: readonly string[]): Tree {
+  const groups = made.parent.length;
+  const parent = Int32Array.from(made.parent);
   const childNodes = csr(nodeGroup, groups);
-  const tree: Tree = {
+  return {
     nodes,
     groups,
-    parent: Int32Array.from(parent),
-    scope: Int32Array.from(groupScope),
-    phase: Int8Array.from(groupPhase),
-    isPhase: Uint8Array.from(isPhase),
+    parent,
+    scope: Int32Array.from(made.scope),
+    phase: Int8Array.from(made.phase),
+    isPhase: Uint8Array.from(made.isPhase),
     size: new Int32Array(groups),
     count: new Int32Array(groups),
     first: new Int32Array(groups).fill(nodes),
     nodeGroup,
     home,
-    childGroups: { start: new Int32Array(groups + 1), item: new Int32Array(0) },
+    childGroups: csr(parent, groups),
     childNodes,
     members: home === nodeGroup ? childNodes : csr(home, groups),
-    phaseNames: options.phaseNames ?? PHASES,
-    labels,
+    phaseNames,
+    labels: made.labels,
   };
+}
+
+/** How many operators are in each group, which is the first, and of which phase they are. */
+function countOperators(tree: Tree, { phase }: Graph, split: boolean): void {
+  const { groups, childNodes, members, size, count, first } = tree;
   for (let g = 0; g < groups; g++) {
-    const at = tree.childNodes.start[g]!;
-    tree.size[g] = tree.childNodes.start[g + 1]! - at;
-    tree.count[g] = tree.members.start[g + 1]! - tree.members.start[g]!;
-    if (tree.size[g] === 0) continue;
-    tree.first[g] = tree.childNodes.item[at]!;
-    if (!split && g > 0) tree.phase[g] = phase[tree.first[g]!]!;
+    const at = childNodes.start[g]!;
+    size[g] = childNodes.start[g + 1]! - at;
+    count[g] = members.start[g + 1]! - members.start[g]!;
+    if (size[g] === 0) continue;
+    first[g] = childNodes.item[at]!;
+    if (!split && g > 0) tree.phase[g] = phase[first[g]!]!;
   }
   for (let g = groups - 1; g > 0; g--) {
-    // groupOf makes parents before their children
-    const p = tree.parent[g]!;
-    tree.size[p]! += tree.size[g]!;
-    tree.count[p]! += tree.count[g]!;
-    if (tree.first[g]! < tree.first[p]!) tree.first[p] = tree.first[g]!;
+    const p = tree.parent[g]!; // made before its children
+    size[p]! += size[g]!;
+    count[p]! += count[g]!;
+    if (first[g]! < first[p]!) first[p] = first[g]!;
   }
-  // Groups are made as their first operator is met, so siblings stand in order already; phases have one of their own.
-  tree.childGroups = csr(tree.parent, groups);
-  row(tree.childGroups, 0).sort((a, b) => groupOrder(tree, a) - groupOrder(tree, b) || a - b);
-  return tree;
 }
 
 // init, forward, backward, recompute, optimizer, other (which is mostly input data); all before any operator.

@@ -1,26 +1,16 @@
 // Tensor types as text and as sizes.
 
 import type { Pools } from '../wire/capture.ts';
+import { DTYPE_BITS, DTYPE_PATTERNS } from '../wire/facts.ts';
 
-const BITS: Record<string, number> = {
-  bool: 8,
-  int8: 8,
-  uint8: 8,
-  float16: 16,
-  bfloat16: 16,
-  int16: 16,
-  uint16: 16,
-  float32: 32,
-  int32: 32,
-  uint32: 32,
-  float64: 64,
-  int64: 64,
-  uint64: 64,
-  complex64: 64,
-  complex128: 128,
-  float8_e4m3fn: 8,
-  float8_e5m2: 8,
-};
+/** Bits of one element; undefined for a dtype that is not known or has no fixed size. The rule of opscope.ir.dtypes. */
+export function bitsOf(dtype: string): number | undefined {
+  const text = dtype.trim().toLowerCase();
+  const name = (DTYPE_PATTERNS.around.exec(text)?.[1] ?? text).replace(DTYPE_PATTERNS.prefix, '');
+  const lanes = DTYPE_PATTERNS.vector.exec(name);
+  const lane = lanes && DTYPE_BITS[lanes[1]!];
+  return DTYPE_BITS[name] ?? (lane ? lane * Number(lanes[2]) : undefined);
+}
 
 export type Dim = number | string | null;
 
@@ -57,9 +47,9 @@ export class Types {
     const known = this.sizes[type];
     if (known !== undefined) return known;
     const shape = this.shape(type);
-    const bits = BITS[this.pools.types.dtype.at(type)];
+    const bits = bitsOf(this.pools.types.dtype.at(type));
     const count = shape?.every((d) => typeof d === 'number') ? (shape as number[]).reduce((a, b) => a * b, 1) : NaN;
-    return (this.sizes[type] = bits === undefined || Number.isNaN(count) ? -1 : (count * bits) / 8);
+    return (this.sizes[type] = bits === undefined || Number.isNaN(count) ? -1 : Math.ceil((count * bits) / 8));
   }
 }
 

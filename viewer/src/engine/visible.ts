@@ -1,7 +1,7 @@
 // Which boxes are on the screen, and which edges join them, for what is open now.
 
 import type { Graph } from '../wire/capture.ts';
-import { Bag } from '../draw/tree.ts';
+import { Bag } from '../draw/rtree.ts';
 import { csr, row } from './csr.ts';
 import type { Repeats } from './repeats.ts';
 import { groupOrder, type Tree } from './tree.ts';
@@ -22,7 +22,7 @@ export interface Visible {
   value: Int32Array; // the largest (or only) value on an edge
 }
 
-export interface Shown {
+interface Shown {
   open: Uint8Array; // by group
   unfolded: Uint8Array; // by group: its repeated children are drawn one by one
   repeats: Repeats;

@@ -11,11 +11,15 @@ import type { Term } from './parse.ts';
 
 export type Mask = Uint8Array; // 0 or 1 for each row
 
+/** The one name that an operation has in all frameworks, by the string id of its op; '' where it is not known. */
+export type KindOf = (op: number) => string;
+
 /** The terms of one query, tried on one graph. */
 export class Conditions {
   constructor(
     private graph: Graph,
     private pools: Pools,
+    private kindOf: KindOf,
   ) {}
 
   /** The nodes that every term holds for. Terms on file and line speak of one and the same frame. */
@@ -40,6 +44,16 @@ export class Conditions {
       }
       case 'op':
         return this.texts(graph.op, textTest(term));
+      case 'kind': {
+        const test = textTest(term);
+        return spread(
+          graph.op,
+          verdicts([graph.op], pools.strings.length, (i) => {
+            const kind = i > 0 ? this.kindOf(i) : '';
+            return kind !== '' && test(kind);
+          }),
+        );
+      }
       case 'name':
         return this.names(textTest(term));
       case 'scope':

@@ -1,6 +1,20 @@
 // The search language, parsed. docs/find.md says it in words; src/opscope/analysis/query.py reads the same language.
 
-export const FIELDS = ['op', 'name', 'scope', 'class', 'phase', 'role', 'dtype', 'shape', 'attr', 'file', 'line', 'kernel'] as const;
+export const FIELDS = [
+  'op',
+  'kind',
+  'name',
+  'scope',
+  'class',
+  'phase',
+  'role',
+  'dtype',
+  'shape',
+  'attr',
+  'file',
+  'line',
+  'kernel',
+] as const;
 export type Field = (typeof FIELDS)[number] | ''; // '': a plain word
 export const MOST_STEPS = 16;
 

@@ -1,3 +1,5 @@
+// Lists of numbers in two flat arrays: the form in which every step keeps neighbours.
+
 /** Compressed adjacency: the items of list v are item[start[v]] … item[start[v+1] - 1]. */
 export interface Lists {
   start: Int32Array;

@@ -1,3 +1,5 @@
+// Edges as the layers see them: without cycles, without parallels, and sorted by where they leave their box.
+
 import { listsBy } from './adjacency.ts';
 import { FORWARD } from './cycles.ts';
 import type { FlatGraph, PortedGraph } from './types.ts';

@@ -1,3 +1,5 @@
+// Puts parameters on both sides of what they feed, so that the flow stays in the middle.
+
 import type { Order } from './crossings.ts';
 import type { Layered } from './layers.ts';
 

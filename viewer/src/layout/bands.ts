@@ -1,3 +1,5 @@
+// Finds the layers that are much too wide, and the parts in them that may be drawn one below the other.
+
 import { listsBy, type Lists } from './adjacency.ts';
 import type { Arcs } from './arcs.ts';
 import { BACK } from './cycles.ts';

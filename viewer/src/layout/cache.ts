@@ -1,3 +1,5 @@
+// Layouts of groups that were laid out before: equal groups share one.
+
 import type { FlatLayout, Options, PortedGraph } from './types.ts';
 
 interface Entry {
@@ -70,7 +72,7 @@ function columns(g: PortedGraph): Column[] {
 const bits = new Int32Array(1),
   real = new Float32Array(bits.buffer);
 
-export function hashGraph(g: PortedGraph): number {
+function hashGraph(g: PortedGraph): number {
   let h = Math.imul(g.n + 31 * g.inPorts + 961 * g.outPorts, 0x9e3779b1);
   for (const column of columns(g)) {
     if (!column) continue;
@@ -88,7 +90,7 @@ export function hashGraph(g: PortedGraph): number {
   return h;
 }
 
-export function sameGraph(a: PortedGraph, b: PortedGraph): boolean {
+function sameGraph(a: PortedGraph, b: PortedGraph): boolean {
   if (a.n !== b.n || a.inPorts !== b.inPorts || a.outPorts !== b.outPorts) return false;
   const left = columns(a),
     right = columns(b);

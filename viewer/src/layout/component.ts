@@ -1,13 +1,17 @@
+// One connected graph in layers: the steps of the pipeline, in order.
+
 import { buildArcs, splitFans, type Arcs } from './arcs.ts';
 import { balance } from './balance.ts';
-import { gapsFor, placeItems } from './coordinates.ts';
+import { placeItems } from './coordinates.ts';
 import { findBands } from './bands.ts';
 import { breakCycles, SELF } from './cycles.ts';
+import { gapsFor } from './gaps.ts';
 import { layoutBands } from './grid.ts';
 import { buildLayers, spanLimit, type Layered } from './layers.ts';
 import { orderLayers } from './order.ts';
 import { assignRanks } from './rank.ts';
-import { LOOP_ROOM, route } from './route.ts';
+import { LOOP_ROOM } from './lines.ts';
+import { route } from './route.ts';
 import type { FlatGraph, FlatLayout, Options, PortedGraph } from './types.ts';
 
 /** Graphs up to this size get the better and slower steps. */
@@ -58,8 +62,10 @@ export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options, b
   const { arcs, layered, half, order } = best;
   balance(layered, order, half);
   const gaps = gapsFor(options.gapX, mostLines(layered, solid));
-  const centre = placeItems(layered, order, half, gaps, good ? 5 : 2, good ? 4 : 0, solid, options.maxHeight !== undefined);
-  return route(graph, kind, arcs, layered, order, centre, half, gaps, options.gapY, options.maxHeight);
+  const { gapY, maxHeight } = options;
+  const effort = good ? { rounds: 5, passes: 4 } : { rounds: 2, passes: 0 };
+  const centre = placeItems({ layered, order, half, gaps, ...effort, boxes: solid, folded: maxHeight !== undefined });
+  return route({ graph, kind, arcs, layered, order, centre, half, gaps, gapY, maxHeight });
 }
 
 /** The most lines (bends, ports) that a layer has. */

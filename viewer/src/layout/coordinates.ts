@@ -1,67 +1,62 @@
-import type { Order } from './crossings.ts';
+// Where every item stands along its layer: near what it is connected to, as far as order and gaps allow.
+
+import { widestLayer, type Order } from './crossings.ts';
+import { separation, type Gaps } from './gaps.ts';
 import type { Layered } from './layers.ts';
 import { straighten } from './straighten.ts';
 
-/** Space between neighbours on a layer; lines may run closer to each other than boxes. */
-export interface Gaps {
-  box: number; // box to box
-  side: number; // line to box
-  line: number; // line to line
+/** How strongly links pull that lead from what only feeds, or to what only ends. */
+const LEAF = 0.02;
+/** How strongly the other side pulls an item that nothing pulls on the side looked at. */
+const WEAK = 0.001;
+/** In every so many layers there is one where lines may step back to the middle. */
+const WINDOW = 32;
+
+interface Placing {
+  layered: Layered;
+  order: Order;
+  /** Half the width of each item. */
+  half: Float64Array;
+  gaps: Gaps;
+  /** How often all layers are placed, and how often lines are straightened after that. */
+  rounds: number;
+  passes: number;
+  /** Items from here on (bends, ports) are lines. All but the boxes where absent. */
+  boxes?: number;
+  /** The drawing will be folded into columns. */
+  folded?: boolean;
 }
-
-/** So many lines of a layer stand apart; more are drawn closer, as a bundle. */
-export const APART = 100;
-
-/** `lines`: the most that any layer has. */
-export function gapsFor(gapX: number, lines = 0): Gaps {
-  return { box: gapX, side: gapX * 0.5, line: gapX * 0.4 * Math.min(1, APART / Math.max(1, lines)) };
-}
-
-/** Lines that run in a bundle beside boxes are drawn closer still, as one broad band. */
-const BAND = 240;
-
-/** How broad a bundle of so many lines is. */
-export function bundle(lines: number, pitch: number): number {
-  return Math.min(lines * pitch, BAND + 0.05 * lines);
-}
-
-/** Least distance of the centres of neighbours a and b; items from `boxes` on are lines. */
-export function separation(a: number, b: number, half: Float64Array, gaps: Gaps, boxes: number): number {
-  return half[a] + half[b] + (a < boxes ? (b < boxes ? gaps.box : gaps.side) : b < boxes ? gaps.side : gaps.line);
-}
-
-const LEAF = 0.02,
-  WINDOW = 32;
 
 /**
  * The x of every item's centre. Each layer in turn is placed as near as its order and gaps allow to
  * where its neighbours pull it: weighted isotonic regression, solved exactly by pooling adjacent
- * violators. Items from `boxes` on (bends, ports) are lines. Links of lines pull harder than links of boxes, so that long lines are straight.
+ * violators. Links of lines pull harder than links of boxes, so that long lines are straight.
  */
-export function placeItems(
-  layered: Layered,
-  order: Order,
-  half: Float64Array,
-  gaps: Gaps,
-  rounds: number,
-  passes: number,
-  boxes = layered.boxes,
-  folded = false,
-): Float64Array {
-  const { count, layers, upper, lower, upperAt, lowerAt, weight, downStart, upStart, upLink } = layered;
-  const { start, at } = order;
-  const x = new Float64Array(count);
-  let widest = 0;
-  for (let r = 0; r < layers; r++) widest = Math.max(widest, start[r + 1] - start[r]);
-  const offset = new Float64Array(widest),
-    want = new Float64Array(widest),
-    force = new Float64Array(widest);
-  const blockSum = new Float64Array(widest),
-    blockForce = new Float64Array(widest),
-    blockEnd = new Int32Array(widest);
+export function placeItems(placing: Placing): Float64Array {
+  const { layered, order, half, gaps, passes, boxes = layered.boxes } = placing;
+  const { layers } = layered;
+  const side = findSide(layered, order);
+  const strength = linkStrength(layered, side, boxes);
+  const placer = new Placer(placing, strength, boxes);
+  placer.packLayers();
+  placer.findCalm();
+  for (let round = 0; round < placing.rounds; round++) {
+    for (let r = 1; r < layers; r++) placer.place(r, true);
+    for (let r = layers - 2; r >= 0; r--) placer.place(r, false);
+  }
+  const { x, stepped: held } = placer;
+  if (passes) straighten({ layered, order, half, gaps, x, passes, boxes, held, ...straightPulls(layered, side, strength) });
+  return x;
+}
 
-  // strength of a link: how straight it should be. What only feeds or only ends something (a tree of
-  // boxes with one way on) stands beside the flow and must not push it aside.
+/** What stands beside the flow: items that only feed something, or only end it (a tree of boxes with one way on). */
+interface Side {
+  feeds: Uint8Array;
+  ends: Uint8Array;
+}
+
+function findSide(layered: Layered, { at }: Order): Side {
+  const { count, upper, lower, downStart, upStart, upLink } = layered;
   const feeds = new Uint8Array(count),
     ends = new Uint8Array(count);
   for (let i = 0; i < count; i++) {
@@ -76,44 +71,127 @@ export function placeItems(
     for (let l = downStart[v]; yes && l < downStart[v + 1]; l++) yes = ends[lower[l]];
     ends[v] = yes;
   }
-  const strength = new Float32Array(layered.links);
-  for (let l = 0; l < layered.links; l++) {
+  return { feeds, ends };
+}
+
+/** How straight each link should be. What stands beside the flow must not push it aside. */
+function linkStrength({ links, upper, lower, weight }: Layered, { feeds, ends }: Side, boxes: number): Float32Array {
+  const strength = new Float32Array(links);
+  for (let l = 0; l < links; l++) {
     const u = upper[l],
       v = lower[l];
     const lines = (u >= boxes ? 1 : 0) + (v >= boxes ? 1 : 0);
     strength[l] = feeds[u] || ends[v] ? LEAF : (lines === 2 ? 8 : lines === 1 ? 2 : 1) * Math.min(weight[l], 4);
   }
-  // first, every layer packed around the middle
-  for (let r = 0; r < layers; r++) {
-    const from = start[r],
-      to = start[r + 1];
-    if (from === to) continue;
-    let w = 0;
-    x[at[from]] = 0;
-    for (let i = from + 1; i < to; i++) {
-      w += separation(at[i - 1], at[i], half, gaps, boxes);
-      x[at[i]] = w;
-    }
-    for (let i = from; i < to; i++) x[at[i]] -= w / 2;
+  return strength;
+}
+
+/** How hard a link pulls its lower and its upper item when lines are straightened. */
+function straightPulls({ links, upper, lower }: Layered, { feeds, ends }: Side, strength: Float32Array) {
+  // a parameter goes where its box is, and its box minds how long the line becomes, but not the other way round
+  const pullUp = strength.slice(),
+    pullDown = strength.slice();
+  for (let l = 0; l < links; l++) {
+    if (feeds[upper[l]]) [pullUp[l], pullDown[l]] = [1, 0.3];
+    else if (ends[lower[l]]) [pullUp[l], pullDown[l]] = [0.3, 1];
+  }
+  return { pullUp, pullDown };
+}
+
+class Placer {
+  readonly x: Float64Array;
+  /** Layers on which lines have stepped back to the middle. */
+  readonly stepped: Uint8Array;
+  private readonly layered: Layered;
+  private readonly order: Order;
+  private readonly half: Float64Array;
+  private readonly gaps: Gaps;
+  private readonly folded: boolean;
+  /** Layers on which they may, and how far they may be from it. */
+  private readonly calm: Uint8Array;
+  private tolerance = Infinity;
+  /** By item of the current layer: its distance from the first, where it would be if all were packed, and how strongly. */
+  private readonly offset: Float64Array;
+  private readonly want: Float64Array;
+  private readonly force: Float64Array;
+  /** Blocks of items that stand as close as they can. */
+  private readonly blockSum: Float64Array;
+  private readonly blockForce: Float64Array;
+  private readonly blockEnd: Int32Array;
+
+  constructor(
+    placing: Placing,
+    private readonly strength: Float32Array,
+    private readonly boxes: number,
+  ) {
+    const { layered, order, half, gaps } = placing;
+    this.layered = layered;
+    this.order = order;
+    this.half = half;
+    this.gaps = gaps;
+    this.folded = placing.folded ?? false;
+    this.x = new Float64Array(layered.count);
+    this.calm = new Uint8Array(layered.layers);
+    this.stepped = new Uint8Array(layered.layers);
+    const widest = widestLayer(order);
+    this.offset = new Float64Array(widest);
+    this.want = new Float64Array(widest);
+    this.force = new Float64Array(widest);
+    this.blockSum = new Float64Array(widest);
+    this.blockForce = new Float64Array(widest);
+    this.blockEnd = new Int32Array(widest);
   }
 
-  // Aligning layer by layer, small lopsidedness adds up and a deep drawing drifts away sideways. So
-  // now and then, on the layer with fewest items, all lines step back to the middle together.
-  const calm = new Uint8Array(layers),
-    stepped = new Uint8Array(layers);
-  let broadest = 0;
-  for (let r = 0; r < layers; r += WINDOW) {
-    let best = r;
-    for (let q = r; q < Math.min(r + WINDOW, layers); q++) {
-      const size = start[q + 1] - start[q];
-      if (size < start[best + 1] - start[best]) best = q;
-      if (size) broadest = Math.max(broadest, x[at[start[q + 1] - 1]] - x[at[start[q]]]);
+  /** To begin with, every layer packed around the middle. */
+  packLayers(): void {
+    const { x, half, gaps, boxes } = this;
+    const { start, at } = this.order;
+    for (let r = 0; r < this.layered.layers; r++) {
+      const from = start[r],
+        to = start[r + 1];
+      if (from === to) continue;
+      let w = 0;
+      x[at[from]] = 0;
+      for (let i = from + 1; i < to; i++) {
+        w += separation(at[i - 1], at[i], half, gaps, boxes);
+        x[at[i]] = w;
+      }
+      for (let i = from; i < to; i++) x[at[i]] -= w / 2;
     }
-    calm[best] = 1;
   }
-  const tolerance = folded ? Infinity : Math.max(300, 0.25 * broadest); // every column is moved into place anyway
 
-  const place = (r: number, useUp: boolean, useDown: boolean) => {
+  /**
+   * Aligning layer by layer, small lopsidedness adds up and a deep drawing drifts away sideways. So
+   * now and then, on the layer with fewest items, all lines step back to the middle together.
+   */
+  findCalm(): void {
+    const { x, calm } = this;
+    const { layers } = this.layered;
+    const { start, at } = this.order;
+    let broadest = 0;
+    for (let r = 0; r < layers; r += WINDOW) {
+      let best = r;
+      for (let q = r; q < Math.min(r + WINDOW, layers); q++) {
+        const size = start[q + 1] - start[q];
+        if (size < start[best + 1] - start[best]) best = q;
+        if (size) broadest = Math.max(broadest, x[at[start[q + 1] - 1]] - x[at[start[q]]]);
+      }
+      calm[best] = 1;
+    }
+    // every column of a folded drawing is moved into place anyway
+    if (!this.folded) this.tolerance = Math.max(300, 0.25 * broadest);
+  }
+
+  /** Places layer r by the layer above (when going down) or below it. */
+  place(r: number, down: boolean): void {
+    this.pull(r, down);
+    if (this.calm[r]) this.stepBack(r);
+    this.pool(r);
+  }
+
+  private pull(r: number, down: boolean): void {
+    const { x, offset, want, force, half, gaps, boxes } = this;
+    const { start, at } = this.order;
     const from = start[r],
       size = start[r + 1] - from;
     let shift = 0;
@@ -121,51 +199,72 @@ export function placeItems(
       const v = at[from + i];
       if (i) shift += separation(at[from + i - 1], v, half, gaps, boxes);
       offset[i] = shift;
-      let sum = 0,
-        f = 0;
-      if (useUp) {
-        for (let k = upStart[v]; k < upStart[v + 1]; k++) {
-          const l = upLink[k],
-            s = strength[l];
-          sum += s * (upperAt ? x[upper[l]] + upperAt[l] - lowerAt![l] : x[upper[l]]);
-          f += s;
-        }
+      if (down) this.pullFromAbove(i, v, 1);
+      else this.pullFromBelow(i, v, 1);
+      if (force[i] === 0) {
+        if (down) this.pullFromBelow(i, v, WEAK);
+        else this.pullFromAbove(i, v, WEAK);
       }
-      if (useDown || f === 0) {
-        const scale = useDown ? 1 : 0.001;
-        for (let l = downStart[v]; l < downStart[v + 1]; l++) {
-          const s = strength[l] * scale;
-          sum += s * (lowerAt ? x[lower[l]] + lowerAt[l] - upperAt![l] : x[lower[l]]);
-          f += s;
-        }
+      if (force[i] === 0) {
+        want[i] = WEAK * x[v];
+        force[i] = WEAK;
       }
-      if (!useUp && f === 0) {
-        for (let k = upStart[v]; k < upStart[v + 1]; k++) {
-          const l = upLink[k],
-            s = strength[l] * 0.001;
-          sum += s * (upperAt ? x[upper[l]] + upperAt[l] - lowerAt![l] : x[upper[l]]);
-          f += s;
-        }
-      }
-      if (f === 0) {
-        sum = 0.001 * x[v];
-        f = 0.001;
-      }
-      want[i] = sum / f - shift;
-      force[i] = f;
+      want[i] = want[i] / force[i] - shift;
     }
-    if (calm[r]) {
-      let sum = 0,
-        all = 0;
-      for (let i = 0; i < size; i++) {
-        sum += force[i] * (want[i] + offset[i]);
-        all += force[i];
-      }
-      const middle = sum / all;
-      stepped[r] = Math.abs(middle) > tolerance ? 1 : 0;
-      if (stepped[r]) for (let i = 0; i < size; i++) want[i] -= middle;
+  }
+
+  /** What pulls item i of a layer, which is v, from above. `want` is the sum of places times strengths for now. */
+  private pullFromAbove(i: number, v: number, scale: number): void {
+    const { x, strength } = this;
+    const { upper, upperAt, lowerAt, upStart, upLink } = this.layered;
+    let sum = 0,
+      f = 0;
+    for (let k = upStart[v]; k < upStart[v + 1]; k++) {
+      const l = upLink[k],
+        s = strength[l] * scale;
+      sum += s * (upperAt ? x[upper[l]] + upperAt[l] - lowerAt![l] : x[upper[l]]);
+      f += s;
     }
-    // pool adjacent violators
+    this.want[i] = sum;
+    this.force[i] = f;
+  }
+
+  private pullFromBelow(i: number, v: number, scale: number): void {
+    const { x, strength } = this;
+    const { lower, upperAt, lowerAt, downStart } = this.layered;
+    let sum = 0,
+      f = 0;
+    for (let l = downStart[v]; l < downStart[v + 1]; l++) {
+      const s = strength[l] * scale;
+      sum += s * (lowerAt ? x[lower[l]] + lowerAt[l] - upperAt![l] : x[lower[l]]);
+      f += s;
+    }
+    this.want[i] = sum;
+    this.force[i] = f;
+  }
+
+  /** A layer that is pulled too far from the middle as a whole goes there. */
+  private stepBack(r: number): void {
+    const { offset, want, force, stepped } = this;
+    const { start } = this.order;
+    const size = start[r + 1] - start[r];
+    let sum = 0,
+      all = 0;
+    for (let i = 0; i < size; i++) {
+      sum += force[i] * (want[i] + offset[i]);
+      all += force[i];
+    }
+    const middle = sum / all;
+    stepped[r] = Math.abs(middle) > this.tolerance ? 1 : 0;
+    if (stepped[r]) for (let i = 0; i < size; i++) want[i] -= middle;
+  }
+
+  /** Pools adjacent violators: items that would overlap become a block at the mean of where they want to be. */
+  private pool(r: number): void {
+    const { x, offset, want, force, blockSum, blockForce, blockEnd } = this;
+    const { start, at } = this.order;
+    const from = start[r],
+      size = start[r + 1] - from;
     let blocks = 0;
     for (let i = 0; i < size; i++) {
       let s = want[i] * force[i],
@@ -184,21 +283,5 @@ export function placeItems(
       const z = blockSum[b] / blockForce[b];
       for (; i < blockEnd[b]; i++) x[at[from + i]] = z + offset[i];
     }
-  };
-
-  for (let round = 0; round < rounds; round++) {
-    for (let r = 1; r < layers; r++) place(r, true, false);
-    for (let r = layers - 2; r >= 0; r--) place(r, false, true);
   }
-  if (passes) {
-    // a parameter goes where its box is, and its box minds how long the line becomes, but not the other way round
-    const up = strength.slice(),
-      down = strength.slice();
-    for (let l = 0; l < layered.links; l++) {
-      if (feeds[upper[l]]) [up[l], down[l]] = [1, 0.3];
-      else if (ends[lower[l]]) [up[l], down[l]] = [0.3, 1];
-    }
-    straighten(layered, order, half, gaps, x, up, down, passes, boxes, stepped);
-  }
-  return x;
 }

@@ -1,3 +1,5 @@
+// Orders of the items on their layers, and how many lines cross in them.
+
 import type { Layered } from './layers.ts';
 
 /** An order of the items of every layer: those of layer r are at[start[r]] … at[start[r+1] - 1]. */
@@ -6,6 +8,13 @@ export interface Order {
   at: Int32Array;
   /** Place of an item within its layer. */
   pos: Int32Array;
+}
+
+/** The most items that a layer has. */
+export function widestLayer({ start }: Order): number {
+  let widest = 0;
+  for (let r = 0; r + 1 < start.length; r++) widest = Math.max(widest, start[r + 1] - start[r]);
+  return widest;
 }
 
 export function copyOrder(order: Order): Order {

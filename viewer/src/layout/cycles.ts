@@ -1,3 +1,5 @@
+// Which edges go back, so that all others go down.
+
 import { listsBy } from './adjacency.ts';
 
 export const FORWARD = 0;
@@ -30,7 +32,7 @@ export function breakCycles(n: number, source: Int32Array, target: Int32Array, o
 }
 
 /** Tarjan's algorithm without recursion: the number of the strongly connected part of each box. */
-export function stronglyConnected(n: number, source: Int32Array, target: Int32Array): Int32Array {
+function stronglyConnected(n: number, source: Int32Array, target: Int32Array): Int32Array {
   const { start, item } = listsBy(n, source);
   const part = new Int32Array(n).fill(-1);
   const seen = new Int32Array(n); // 0: not seen, else discovery number

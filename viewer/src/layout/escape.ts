@@ -1,7 +1,9 @@
+// Ways from a box to the side of a drawing, around all other boxes.
+
 import { listsBy, type Lists } from './adjacency.ts';
 
 /** What lines must not run through: boxes in a tree, parents before children. */
-export interface Obstacles {
+interface Obstacles {
   n: number;
   parent: Int32Array;
   x: Float32Array;

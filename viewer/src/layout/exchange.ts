@@ -1,3 +1,5 @@
+// Fewer crossings by moving items within their layers.
+
 import type { Order } from './crossings.ts';
 import type { Layered } from './layers.ts';
 

@@ -1,3 +1,5 @@
+// Cutting a tall stack of layers into columns.
+
 /** How much wider than high the columns of a folded drawing may be together. */
 const WIDEST = 2;
 
@@ -38,6 +40,7 @@ export function cutColumns(
   }
 }
 
+/** Columns of at most this height, each cut in its last part where the fewest lines cross. */
 function cut(height: Float64Array, gap: Float64Array, crossing: Int32Array, maxHeight: number): Int32Array {
   const layers = height.length;
   const column = new Int32Array(layers);
@@ -60,4 +63,9 @@ function cut(height: Float64Array, gap: Float64Array, crossing: Int32Array, maxH
     c++;
   }
   return column;
+}
+
+/** How many columns there are, by the column of each layer. */
+export function columnCount(of: Int32Array): number {
+  return of.length ? of[of.length - 1] + 1 : 0;
 }

@@ -1,7 +1,7 @@
-import type { Arcs } from './arcs.ts';
+// Lines that run beside the boxes, and where each of them runs.
+
 import { BACK } from './cycles.ts';
-import type { Layered } from './layers.ts';
-import type { Order } from './crossings.ts';
+import type { Routing } from './routing.ts';
 
 /**
  * Lines that run beside the boxes: very long arcs going down, and back edges going up. All that leave
@@ -21,15 +21,10 @@ export interface Lanes {
   ofEdge: Int32Array;
 }
 
-export function collectLanes(
-  layered: Layered,
-  order: Order,
-  arcs: Arcs,
-  kind: Uint8Array,
-  source: Int32Array,
-  target: Int32Array,
-  tailOf: Int32Array,
-): Lanes {
+/** The lanes that a drawing needs, and the side on which each runs: where fewer boxes stand between it and its ends. */
+export function collectLanes({ graph, kind, arcs, layered, order }: Routing): Lanes {
+  const { source, target } = graph;
+  const tailOf = arcs.tailOfEdge;
   const m = kind.length;
   const ofEdge = new Int32Array(m).fill(-1);
   let any = false;
@@ -118,8 +113,11 @@ class Contour {
   }
 }
 
+/** Where lane k runs in column c. */
+export type LaneAt = (k: number, c: number) => number;
+
 /** A lane has one place in each column of layers that it passes. */
-export interface LanePlaces {
+interface LanePlaces {
   /** The place of lane k in column c is x[start[k] + c - column[first[k]]]. */
   start: Int32Array;
   x: Float64Array;

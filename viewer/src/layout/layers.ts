@@ -1,3 +1,5 @@
+// Boxes and bends on their layers, and the links between neighbouring layers.
+
 import type { Arcs } from './arcs.ts';
 import type { Ranks } from './rank.ts';
 
@@ -66,9 +68,23 @@ export function spanLimit(arcs: Arcs, rank: Int32Array, layers: number, bendBudg
 }
 
 export function buildLayers(n: number, arcs: Arcs, { rank, layers }: Ranks, limit: number): Layered {
-  const { tails, tailBox, tailAt, start, target, headAt, weight } = arcs;
-  const m = target.length;
-  const lane = new Uint8Array(m);
+  const chains = makeChains(n, arcs, rank, limit);
+  const { count, chain, chainLength } = chains;
+  const layer = new Int32Array(count);
+  layer.set(rank.subarray(0, n));
+  for (let t = 0; t < arcs.tails; t++) {
+    const r = rank[arcs.tailBox[t]];
+    for (let i = 0; i < chainLength[t]; i++) layer[chain[t] + i] = r + 1 + i;
+  }
+  return { boxes: n, layers, layer, ...chains, ...makeLinks(arcs, rank, chains) };
+}
+
+type Chains = Pick<Layered, 'count' | 'links' | 'chain' | 'chainLength' | 'lane'>;
+
+/** A chain of bends for every tail, as long as its longest arc that is no lane. */
+function makeChains(n: number, arcs: Arcs, rank: Int32Array, limit: number): Chains {
+  const { tails, tailBox, start, target } = arcs;
+  const lane = new Uint8Array(target.length);
   const chain = new Int32Array(tails),
     chainLength = new Int32Array(tails);
   let count = n,
@@ -91,39 +107,22 @@ export function buildLayers(n: number, arcs: Arcs, { rank, layers }: Ranks, limi
       links += longest - 1;
     }
   }
-  const layer = new Int32Array(count);
-  layer.set(rank.subarray(0, n));
+  return { count, links, chain, chainLength, lane };
+}
+
+type Links = Pick<Layered, 'upper' | 'lower' | 'upperAt' | 'lowerAt' | 'weight' | 'downStart' | 'upStart' | 'upLink'>;
+
+/** The links between neighbouring layers, sorted by their upper item: counted first, then placed. */
+function makeLinks(arcs: Arcs, rank: Int32Array, chains: Chains): Links {
+  const { count, links } = chains;
   const upper = new Int32Array(links),
     lower = new Int32Array(links);
-  const upperAt = tailAt ? new Float32Array(links) : null;
-  const lowerAt = headAt ? new Float32Array(links) : null;
-  const linkWeight = new Float32Array(links);
-
-  // links sorted by upper item: count, then place
+  const upperAt = arcs.tailAt ? new Float32Array(links) : null;
+  const lowerAt = arcs.headAt ? new Float32Array(links) : null;
+  const weight = new Float32Array(links);
   const downStart = new Int32Array(count + 1),
     upStart = new Int32Array(count + 1);
-  const each = (place: (u: number, v: number, w: number, ua: number, va: number) => void) => {
-    for (let t = 0; t < tails; t++) {
-      const s = tailBox[t],
-        r = rank[s],
-        base = chain[t],
-        length = chainLength[t];
-      const at = tailAt ? tailAt[t] : 0;
-      let carried = 0;
-      for (let a = start[t]; a < start[t + 1]; a++) {
-        if (lane[a]) continue;
-        const d = rank[target[a]] - r;
-        carried += weight[a];
-        if (d === 1) place(s, target[a], weight[a], at, headAt ? headAt[a] : 0);
-        else place(base + d - 2, target[a], weight[a], 0, headAt ? headAt[a] : 0);
-      }
-      for (let i = 0; i < length; i++) {
-        if (i) place(base + i - 1, base + i, carried, 0, 0);
-        else place(s, base, carried, at, 0);
-      }
-    }
-  };
-  each((u, v) => {
+  eachLink(arcs, rank, chains, (u, v) => {
     downStart[u + 1]++;
     upStart[v + 1]++;
   });
@@ -132,37 +131,43 @@ export function buildLayers(n: number, arcs: Arcs, { rank, layers }: Ranks, limi
     upStart[v + 1] += upStart[v];
   }
   const fill = downStart.slice(0, count);
-  each((u, v, w, ua, va) => {
+  eachLink(arcs, rank, chains, (u, v, w, ua, va) => {
     const l = fill[u]++;
     upper[l] = u;
     lower[l] = v;
-    linkWeight[l] = w;
+    weight[l] = w;
     if (upperAt) upperAt[l] = ua;
     if (lowerAt) lowerAt[l] = va;
   });
-  for (let t = 0; t < tails; t++) {
-    const r = rank[tailBox[t]];
-    for (let i = 0; i < chainLength[t]; i++) layer[chain[t] + i] = r + 1 + i;
-  }
   fill.set(upStart.subarray(0, count));
   const upLink = new Int32Array(links);
   for (let l = 0; l < links; l++) upLink[fill[lower[l]]++] = l;
-  return {
-    boxes: n,
-    count,
-    layers,
-    layer,
-    chain,
-    chainLength,
-    lane,
-    links,
-    upper,
-    lower,
-    upperAt,
-    lowerAt,
-    weight: linkWeight,
-    downStart,
-    upStart,
-    upLink,
-  };
+  return { upper, lower, upperAt, lowerAt, weight, downStart, upStart, upLink };
+}
+
+/** Takes a link: its upper and lower item, its weight, and where it meets them. */
+type PlaceLink = (u: number, v: number, weight: number, upperAt: number, lowerAt: number) => void;
+
+/** Every link: from the chain of a tail to the target of each of its arcs, and along the chain. */
+function eachLink(arcs: Arcs, rank: Int32Array, { chain, chainLength, lane }: Chains, place: PlaceLink): void {
+  const { tails, tailBox, tailAt, start, target, headAt, weight } = arcs;
+  for (let t = 0; t < tails; t++) {
+    const s = tailBox[t],
+      r = rank[s],
+      base = chain[t],
+      length = chainLength[t];
+    const at = tailAt ? tailAt[t] : 0;
+    let carried = 0;
+    for (let a = start[t]; a < start[t + 1]; a++) {
+      if (lane[a]) continue;
+      const d = rank[target[a]] - r;
+      carried += weight[a];
+      if (d === 1) place(s, target[a], weight[a], at, headAt ? headAt[a] : 0);
+      else place(base + d - 2, target[a], weight[a], 0, headAt ? headAt[a] : 0);
+    }
+    for (let i = 0; i < length; i++) {
+      if (i) place(base + i - 1, base + i, carried, 0, 0);
+      else place(s, base, carried, at, 0);
+    }
+  }
 }

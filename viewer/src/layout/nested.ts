@@ -1,3 +1,5 @@
+// Open groups inside each other: every group is a level that is laid out by itself, the innermost first.
+
 import { listsBy, type Lists } from './adjacency.ts';
 import { LayoutCache } from './cache.ts';
 import { layoutDown } from './flat.ts';

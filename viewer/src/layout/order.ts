@@ -1,3 +1,5 @@
+// The order of items on each layer, with few crossings: several starts, sweeps, and a search as long as it may take.
+
 import { copyOrder, gapCrossings, type Order } from './crossings.ts';
 import { settle } from './exchange.ts';
 import type { Layered } from './layers.ts';
@@ -151,7 +153,7 @@ function sortLayer(layered: Layered, order: Order, r: number, byUpper: boolean, 
 const PAIR = 4;
 
 /** What is left to spend on ordering, in links looked at: the same on every machine, unlike seconds. */
-export interface Effort {
+interface Effort {
   left: number;
 }
 

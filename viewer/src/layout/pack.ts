@@ -1,5 +1,15 @@
+// Packing drawings and boxes side by side, and finding what hangs together.
+
+/** Where rectangles stand, and how much space they take in all. */
+export interface Packed {
+  x: Float64Array;
+  y: Float64Array;
+  width: number;
+  height: number;
+}
+
 /** Rectangles in rows, left to right and top to bottom, rows at most `limit` wide where possible. */
-export function packRows(width: ArrayLike<number>, height: ArrayLike<number>, limit: number, gapX: number, gapY: number) {
+export function packRows(width: ArrayLike<number>, height: ArrayLike<number>, limit: number, gapX: number, gapY: number): Packed {
   const n = width.length;
   const x = new Float64Array(n),
     y = new Float64Array(n);

@@ -1,3 +1,5 @@
+// Draws lines as points in one growing array.
+
 /** Points of lines, appended one after the other. */
 export class Pen {
   points = new Float32Array(1024);

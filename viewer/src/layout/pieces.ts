@@ -1,3 +1,5 @@
+// The edges of a nested graph, cut at the borders of groups.
+
 import { listsBy } from './adjacency.ts';
 import type { NestedGraph } from './types.ts';
 
@@ -27,6 +29,7 @@ export interface Pieces {
   outPorts: Int32Array;
 }
 
+/** A column that grows as rows are added. */
 class Growing {
   data = new Int32Array(1024);
   set(i: number, value: number): void {
@@ -40,108 +43,163 @@ class Growing {
 }
 
 export function cutEdges(graph: NestedGraph): Pieces {
-  const { n, parent, source, target, weight } = graph;
-  const m = source.length;
-  const above = (v: number) => (parent[v] < 0 ? n : parent[v]);
+  const { n, source } = graph;
   const bySource = listsBy(n, source);
-  const group = new Growing(),
-    way = new Growing(),
-    leaf = new Growing(),
-    from = new Growing(),
-    to = new Growing();
-  const headPort = new Growing(),
-    previous = new Growing();
-  const heavy: number[] = [];
-  let count = 0;
-  const add = (g: number, w: number, s: number, a: number, b: number, prev: number) => {
-    group.set(count, g);
-    way.set(count, w);
-    leaf.set(count, s);
-    from.set(count, a);
-    to.set(count, b);
-    headPort.set(count, -1);
-    previous.set(count, prev);
-    heavy.push(0);
-    return count++;
-  };
-  const inPorts = new Int32Array(n + 1),
-    outPorts = new Int32Array(n + 1);
-  const lastOfEdge = new Int32Array(m);
-  // all of these hold for the source whose number stands beside them
-  const around = new Int32Array(n + 1).fill(-1),
-    via = new Int32Array(n + 1); // groups around it, and its way in
-  const intoAt = new Int32Array(n).fill(-1),
-    into = new Int32Array(n); // its piece that leads to a box
-  const outAt = new Int32Array(n).fill(-1),
-    out = new Int32Array(n); // its piece out of a group
-  const portAt = new Int32Array(n).fill(-1),
-    port = new Int32Array(n); // its port on a group's top border
+  const cutter = new Cutter(graph);
   for (let s = 0; s < n; s++) {
     if (bySource.start[s] === bySource.start[s + 1]) continue;
-    for (let v = s; v !== n; v = above(v)) {
-      around[above(v)] = s;
-      via[above(v)] = v;
-    }
-    for (let k = bySource.start[s]; k < bySource.start[s + 1]; k++) {
-      const e = bySource.item[k];
-      let c = target[e],
-        later = -1; // the piece made in the step before, which this one leads to
-      for (;;) {
-        if (intoAt[c] === s) {
-          if (later >= 0) previous.data[later] = into[c];
-          else lastOfEdge[e] = into[c];
-          break;
-        }
-        const g = above(c);
-        let p: number;
-        const inside = around[g] === s;
-        if (inside) {
-          const start = via[g];
-          let prev = -1;
-          if (start !== s) {
-            // out of every group between the source and this level
-            for (let q = above(s); ; q = above(q)) {
-              if (outAt[q] !== s) {
-                outAt[q] = s;
-                out[q] = add(q, LEAVES, s, via[q], outPorts[q]++, prev);
-              }
-              prev = out[q];
-              if (q === start) break;
-            }
-          }
-          p = add(g, INSIDE, s, start, c, prev);
-        } else {
-          if (portAt[g] !== s) {
-            portAt[g] = s;
-            port[g] = inPorts[g]++;
-          }
-          p = add(g, ENTERS, s, port[g], c, -1);
-        }
-        intoAt[c] = s;
-        into[c] = p;
-        if (later >= 0) previous.data[later] = p;
-        else lastOfEdge[e] = p;
-        if (portAt[c] === s) headPort.data[p] = port[c];
-        if (inside) break;
-        later = p;
-        c = g;
-      }
-      const w = weight ? weight[e] : 1;
-      for (let p = lastOfEdge[e]; p >= 0 && heavy[p] < w; p = previous.data[p]) heavy[p] = w;
+    cutter.begin(s);
+    for (let k = bySource.start[s]; k < bySource.start[s + 1]; k++) cutter.cut(bySource.item[k]);
+  }
+  return cutter.pieces();
+}
+
+/** Cuts the edges of one source after the other. */
+class Cutter {
+  private count = 0;
+  private readonly group = new Growing();
+  private readonly way = new Growing();
+  private readonly leaf = new Growing();
+  private readonly from = new Growing();
+  private readonly to = new Growing();
+  private readonly headPort = new Growing();
+  private readonly previous = new Growing();
+  private readonly weight: number[] = [];
+  private readonly lastOfEdge: Int32Array;
+  private readonly inPorts: Int32Array;
+  private readonly outPorts: Int32Array;
+
+  /** The current source. What stands below is its own where the number beside it is its number. */
+  private source = -1;
+  /** Groups around it, and its way in. */
+  private readonly aroundOf: Int32Array;
+  private readonly via: Int32Array;
+  /** Its piece that leads to a box. */
+  private readonly intoOf: Int32Array;
+  private readonly into: Int32Array;
+  /** Its piece out of a group. */
+  private readonly outOf: Int32Array;
+  private readonly out: Int32Array;
+  /** Its port on a group's top border. */
+  private readonly portOf: Int32Array;
+  private readonly port: Int32Array;
+
+  constructor(private readonly graph: NestedGraph) {
+    const { n, source } = graph;
+    this.lastOfEdge = new Int32Array(source.length);
+    this.inPorts = new Int32Array(n + 1);
+    this.outPorts = new Int32Array(n + 1);
+    this.aroundOf = new Int32Array(n + 1).fill(-1);
+    this.via = new Int32Array(n + 1);
+    this.intoOf = new Int32Array(n).fill(-1);
+    this.into = new Int32Array(n);
+    this.outOf = new Int32Array(n).fill(-1);
+    this.out = new Int32Array(n);
+    this.portOf = new Int32Array(n).fill(-1);
+    this.port = new Int32Array(n);
+  }
+
+  begin(source: number): void {
+    this.source = source;
+    for (let v = source; v !== this.graph.n; v = this.above(v)) {
+      this.aroundOf[this.above(v)] = source;
+      this.via[this.above(v)] = v;
     }
   }
-  return {
-    count,
-    group: group.data.subarray(0, count),
-    way: Uint8Array.from(way.data.subarray(0, count)),
-    leaf: leaf.data.subarray(0, count),
-    from: from.data.subarray(0, count),
-    to: to.data.subarray(0, count),
-    headPort: headPort.data.subarray(0, count),
-    previous: previous.data.subarray(0, count),
-    weight: Float32Array.from(heavy),
-    lastOfEdge,
-    inPorts,
-    outPorts,
-  };
+
+  /** From the target outwards, until the source is inside too or a piece is there already that leads on from here. */
+  cut(e: number): void {
+    const { source, previous, lastOfEdge } = this;
+    let later = -1; // the piece made in the step before, which this one leads to
+    for (let box = this.graph.target[e]; ; box = this.above(box)) {
+      const known = this.intoOf[box] === source;
+      const piece = known ? this.into[box] : this.addInto(box);
+      if (later >= 0) previous.data[later] = piece;
+      else lastOfEdge[e] = piece;
+      if (known || this.aroundOf[this.above(box)] === source) break;
+      later = piece;
+    }
+    this.weigh(e);
+  }
+
+  pieces(): Pieces {
+    const { count, lastOfEdge, inPorts, outPorts } = this;
+    const column = ({ data }: Growing) => data.subarray(0, count);
+    return {
+      count,
+      group: column(this.group),
+      way: Uint8Array.from(column(this.way)),
+      leaf: column(this.leaf),
+      from: column(this.from),
+      to: column(this.to),
+      headPort: column(this.headPort),
+      previous: column(this.previous),
+      weight: Float32Array.from(this.weight),
+      lastOfEdge,
+      inPorts,
+      outPorts,
+    };
+  }
+
+  private above(v: number): number {
+    const { n, parent } = this.graph;
+    return parent[v] < 0 ? n : parent[v];
+  }
+
+  /** The piece that leads to a box: from a box beside it, or from the border of the group around it. */
+  private addInto(box: number): number {
+    const { source, via } = this;
+    const group = this.above(box);
+    const piece =
+      this.aroundOf[group] === source
+        ? this.add(group, INSIDE, via[group], box, this.leaveUpTo(via[group]))
+        : this.add(group, ENTERS, this.portInto(group), box, -1);
+    this.intoOf[box] = source;
+    this.into[box] = piece;
+    if (this.portOf[box] === source) this.headPort.data[piece] = this.port[box];
+    return piece;
+  }
+
+  private portInto(group: number): number {
+    if (this.portOf[group] !== this.source) {
+      this.portOf[group] = this.source;
+      this.port[group] = this.inPorts[group]++;
+    }
+    return this.port[group];
+  }
+
+  /** The last of the pieces that lead out of every group between the source and the level of `box`; -1 where there is none. */
+  private leaveUpTo(box: number): number {
+    const { source, outOf, out, via, outPorts } = this;
+    if (box === source) return -1;
+    let previous = -1;
+    for (let q = this.above(source); ; q = this.above(q)) {
+      if (outOf[q] !== source) {
+        outOf[q] = source;
+        out[q] = this.add(q, LEAVES, via[q], outPorts[q]++, previous);
+      }
+      previous = out[q];
+      if (q === box) return previous;
+    }
+  }
+
+  private add(group: number, way: number, from: number, to: number, previous: number): number {
+    const { count } = this;
+    this.group.set(count, group);
+    this.way.set(count, way);
+    this.leaf.set(count, this.source);
+    this.from.set(count, from);
+    this.to.set(count, to);
+    this.headPort.set(count, -1);
+    this.previous.set(count, previous);
+    this.weight.push(0);
+    return this.count++;
+  }
+
+  /** A piece weighs as much as the heaviest edge that it is part of. */
+  private weigh(e: number): void {
+    const { weight, previous } = this;
+    const w = this.graph.weight ? this.graph.weight[e] : 1;
+    for (let p = this.lastOfEdge[e]; p >= 0 && weight[p] < w; p = previous.data[p]) weight[p] = w;
+  }
 }

@@ -1,3 +1,5 @@
+// The best layers of two orders in one.
+
 import { gapCrossings, type Order } from './crossings.ts';
 import type { Layered } from './layers.ts';
 

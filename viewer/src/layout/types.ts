@@ -1,4 +1,4 @@
-/** What the layout takes and gives. Everything is columns: one entry per box, edge or point. */
+// What the layout takes and gives. Everything is columns: one entry per box, edge or point.
 
 /** One level: boxes and edges between them. Parallel edges and cycles are allowed. */
 export interface FlatGraph {

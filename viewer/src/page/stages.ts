@@ -1,7 +1,7 @@
 // The stages of a capture: the bar, stepping from one to the next, and what each of them changed.
 
 import type { Kinship } from '../draw/motion.ts';
-import type { Rect } from '../draw/view.ts';
+import type { Rect } from '../draw/viewport.ts';
 import { CHANGES, GHOST } from '../engine/diff.ts';
 import type { Kin } from '../engine/diffview.ts';
 import type { CaptureInfo, ChangeRow, Picture, StageInfo } from '../engine/messages.ts';

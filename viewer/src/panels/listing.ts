@@ -1,5 +1,6 @@
 // The framework's own texts beside the graph: its table, the code it generates, its IR. Lines are joined to operators.
 
+import type { Place } from '../wire/capture.ts';
 import { nodesAt, splitLines } from '../engine/listings.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, VirtualList } from './dom.ts';
@@ -10,7 +11,7 @@ const LONGEST = 4000; // letters of a line that are drawn
 const MOST_TICKS = 400;
 
 export interface ListingCalls {
-  listing(kind: string): Promise<{ text: string; pairs: Int32Array }>;
+  listing(kind: string): Promise<{ text: string; pairs: Int32Array; places: Place[] }>;
   lines(kind: string, items: number[]): Promise<number[]>;
   select(nodes: number[], more: boolean): void;
   hover(nodes: number[]): void;
@@ -28,6 +29,7 @@ export class ListingPanel {
   private lines: string[] = [];
   private language: CodeLanguage = 'plain';
   private pairs: Int32Array = new Int32Array(0);
+  private places: Place[] = [];
   private linked = new Set<number>();
   private selected = new Set<number>();
   private found = new Set<number>();
@@ -49,12 +51,13 @@ export class ListingPanel {
     const key = `${stage}/${kind}`;
     this.kind = kind;
     if (key !== this.shown) {
-      const { text, pairs } = await this.calls.listing(kind);
+      const { text, pairs, places } = await this.calls.listing(kind);
       this.shown = key;
       this.text = text;
       this.lines = splitLines(text);
       this.language = languageOf(kind, text);
       this.pairs = pairs;
+      this.places = places;
       this.linked = new Set(pairs.filter((_, i) => i % 2 === 0));
       this.selected.clear();
       this.found.clear();
@@ -110,7 +113,7 @@ export class ListingPanel {
       h(
         'span',
         { class: 'listing-facts' },
-        this.linked.size ? words.linkedLines : this.kind === 'breaks' ? words.placedLines : words.unlinkedLines,
+        this.linked.size ? words.linkedLines : this.places.length ? words.placedLines : words.unlinkedLines,
       ),
       h('span', { class: 'grow' }),
       copy,
@@ -138,8 +141,7 @@ export class ListingPanel {
     const text = this.lines[index];
     if (text === undefined) return null;
     const linked = this.linked.has(line);
-    // A graph break begins with its place in the user's code.
-    const place = this.kind === 'breaks' ? /^(.+?):(\d+): /.exec(text) : null;
+    const place = this.places[index];
     const classes = [
       'code-line',
       linked || place ? 'has-ops' : '',
@@ -154,7 +156,7 @@ export class ListingPanel {
         role: 'option',
         'aria-selected': String(this.selected.has(line)),
         'data-line': line,
-        onclick: place ? () => this.calls.place(place[1]!, Number(place[2])) : linked && ((event: MouseEvent) => this.pick(line, event)),
+        onclick: place ? () => this.calls.place(...place) : linked && ((event: MouseEvent) => this.pick(line, event)),
         onmouseenter: () => this.calls.hover(linked ? nodesAt(this.pairs, line) : []),
       },
       h('span', { class: 'line-number' }, String(line)),

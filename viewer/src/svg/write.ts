@@ -26,7 +26,7 @@ import {
 } from '../draw/metrics.ts';
 import type { Theme } from '../draw/theme.ts';
 import { panelOf, textOn } from '../draw/theme.ts';
-import type { Rect } from '../draw/view.ts';
+import type { Rect } from '../draw/viewport.ts';
 import type { Paint, Scene } from '../scene.ts';
 import { BoxKind, EdgeKind } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';

@@ -1,9 +1,8 @@
 // An .opscope file as the page holds it. docs/file-format.md has the same in words.
 
+import { FACTS, FILE_VERSION } from './facts.ts';
 import { Archive } from './zip.ts';
 import { Table, Texts } from './table.ts';
-
-export const VERSION = 1;
 
 export interface Pools {
   strings: Texts;
@@ -72,8 +71,20 @@ export interface StoredTable {
   name: string;
   stage: number;
   by: string;
+  fact?: string; // one of FACTS; files of version 1 do not say
   units: Record<string, string>;
 }
+
+/** A text of the framework's own, and (line, operator) pairs. Lines may have a place in the user's code. */
+export interface Listing {
+  text: () => string;
+  line: Int32Array;
+  node: Int32Array;
+  places?: Place[];
+}
+
+/** A file and a line; null where it is not known. */
+export type Place = [string, number] | null;
 
 export interface StageLink {
   before: number; // stages
@@ -93,12 +104,13 @@ interface Manifest {
 
 export class Capture {
   private graphs = new Map<number, Promise<Graph>>();
+  private breaks = new Map<string, Listing>(); // by stage
 
   private constructor(
     readonly manifest: Manifest,
     readonly pools: Pools,
     readonly sources: { path: Texts; text: Texts },
-    private texts: { stage: Texts; kind: Texts; text: Texts } | null,
+    private texts: { stage: Texts; kind: Texts; text: Texts; start: Int32Array; line: Int32Array; node: Int32Array } | null,
     private archive: Archive,
   ) {}
 
@@ -106,8 +118,8 @@ export class Capture {
     const archive = new Archive(bytes);
     if (!archive.has('manifest.json')) throw new Error('not an .opscope file');
     const manifest = JSON.parse(new TextDecoder().decode(await archive.read('manifest.json'))) as Manifest;
-    if (manifest.opscope > VERSION) {
-      throw new Error(`written by a newer opscope (file version ${manifest.opscope}; this page reads up to ${VERSION})`);
+    if (manifest.opscope > FILE_VERSION) {
+      throw new Error(`written by a newer opscope (file version ${manifest.opscope}; this page reads up to ${FILE_VERSION})`);
     }
     const table = async (name: string) => new Table(name, await archive.read(`${name}.arrow`));
     const [strings, attrs, types, scopes, frames, stacks, sources] = await Promise.all(
@@ -127,23 +139,72 @@ export class Capture {
       stacks: { parent: stacks!.int32('parent'), frame: stacks!.int32('frame') },
     };
     const listings = archive.has('listings.arrow') ? await table('listings') : null;
-    return new Capture(
+    const lines = archive.has('listing_lines.arrow') ? await table('listing_lines') : null;
+    const none = new Int32Array(0);
+    const capture = new Capture(
       manifest,
       pools,
       { path: sources!.texts('path'), text: sources!.texts('text') },
-      listings && { stage: listings.texts('stage'), kind: listings.texts('kind'), text: listings.texts('text') },
+      listings && {
+        stage: listings.texts('stage'),
+        kind: listings.texts('kind'),
+        text: listings.texts('text'),
+        start: starts(lines?.int32('listing') ?? none, listings.rows),
+        line: lines?.int32('line') ?? none,
+        node: lines?.int32('node') ?? none,
+      },
       archive,
     );
+    await capture.readBreaks();
+    return capture;
+  }
+
+  /** Where a compiler left a graph, as a listing of its own. */
+  private async readBreaks(): Promise<void> {
+    for (const [i, { fact, stage }] of this.manifest.tables.entries()) {
+      if (fact !== FACTS.breaks.name) continue;
+      const table = await this.stored(i);
+      const { columns } = FACTS.breaks;
+      const [file, line, reason] = [table.texts(columns.file), table.numbers(columns.line), table.texts(columns.reason)];
+      const places = Array.from(line, (at, row): Place => (Number.isNaN(at) ? null : [file.at(row), at]));
+      const lines = places.map((place, row) => `${place ? `${place[0]}:${place[1]}: ` : ''}graph break: ${reason.at(row)}`);
+      const none = new Int32Array(0);
+      const name = this.manifest.stages[stage]?.name ?? '';
+      this.breaks.set(name, { text: () => lines.join('\n'), line: none, node: none, places });
+    }
   }
 
   /** The framework's own texts of a stage, by kind; read when they are asked for. */
-  listings(stage: string): Map<string, () => string> {
-    const found = new Map<string, () => string>();
+  listings(stage: string): Map<string, Listing> {
+    const found = new Map<string, Listing>();
     const { texts } = this;
     for (let i = 0; texts && i < texts.kind.length; i++) {
-      if (texts.stage.at(i) === stage) found.set(texts.kind.at(i), () => texts.text.at(i));
+      if (texts.stage.at(i) !== stage) continue;
+      const [from, to] = [texts.start[i]!, texts.start[i + 1]!];
+      found.set(texts.kind.at(i), {
+        text: () => texts.text.at(i),
+        line: texts.line.subarray(from, to),
+        node: texts.node.subarray(from, to),
+      });
     }
+    const breaks = this.breaks.get(stage);
+    if (breaks) found.set(FACTS.breaks.name, breaks);
     return found;
+  }
+
+  /** Where the tables of a kind of fact about a stage are. Stages that share a graph share what is known of it. */
+  facts(fact: string, stage: number): number[] {
+    const { stages, tables } = this.manifest;
+    const all = tables.flatMap((table, i) => (table.fact === fact ? [i] : []));
+    const own = all.filter((i) => tables[i]!.stage === stage);
+    const shared = all.filter((i) => tables[i]!.by !== 'row' && stages[tables[i]!.stage]?.graph === stages[stage]?.graph);
+    return own.length ? own : shared;
+  }
+
+  /** The first table of a kind of fact about a stage, by `by`; null where there is none. */
+  async fact(fact: string, stage: number, by?: string): Promise<Table | null> {
+    const place = this.facts(fact, stage).find((i) => !by || this.manifest.tables[i]!.by === by);
+    return place === undefined ? null : this.stored(place);
   }
 
   /** Pairs of operators that a link between two stages joins. */

@@ -53,10 +53,20 @@ export class Table {
     return new Texts(values.length, (i) => String(values.at(i) ?? ''));
   }
 
-  /** A column of numbers, NaN where not known. */
+  /** A column of numbers, NaN where not known: null, or not marked in the column of what is known. */
   numbers(column: string): Float64Array {
     const values = this.column(column).toArray() as ArrayLike<number | boolean | null>;
-    return values instanceof Float64Array ? values : Float64Array.from(values, (value) => (value === null ? NaN : Number(value)));
+    const mask = column.replace('column ', 'known ');
+    const known = mask !== column && this.has(mask) ? (this.column(mask).toArray() as ArrayLike<boolean>) : null;
+    if (!known)
+      return values instanceof Float64Array ? values : Float64Array.from(values, (value) => (value === null ? NaN : Number(value)));
+    return Float64Array.from(values, (value, i) => (known[i] ? Number(value) : NaN));
+  }
+
+  /** A column of lists of integers. */
+  lists(column: string): number[][] {
+    const values = this.column(column);
+    return Array.from({ length: values.length }, (_, i) => Array.from((values.at(i) ?? []) as ArrayLike<number>, Number));
   }
 
   /** Any column, null where not known. */

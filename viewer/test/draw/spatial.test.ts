@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { buildDensity, levelFor } from '../../src/draw/density.ts';
 import { boxAt, buffersOf, buildIndex, distance2, edgeAt } from '../../src/draw/spatial.ts';
-import { Bag, buildTree, countIn, firstOf, floorFor, search } from '../../src/draw/tree.ts';
+import { Bag, buildRTree, countIn, firstOf, floorFor, search } from '../../src/draw/rtree.ts';
 import { BoxKind } from '../../src/scene.ts';
 import type { Scene } from '../../src/scene.ts';
 import { bigScene, makeBoxes } from './synthetic.ts';
@@ -63,7 +63,7 @@ describe('tree', () => {
           x1: Float32Array.from(rects, (r) => r[0] + r[2]),
           y1: Float32Array.from(rects, (r) => r[1] + r[3]),
         };
-        const tree = buildTree(corners);
+        const tree = buildRTree(corners);
         expect([...tree.ids].sort((a, b) => a - b)).toEqual(rects.map((_, i) => i));
         const out = new Bag();
         search(tree, qx, qy, qx + qw, qy + qh, out);
@@ -81,7 +81,7 @@ describe('tree', () => {
     const n = 1000;
     const x0 = Float32Array.from({ length: n }, (_, i) => (i % 40) * 10);
     const y0 = Float32Array.from({ length: n }, (_, i) => Math.floor(i / 40) * 10);
-    const tree = buildTree({ x0, y0, x1: x0.map((x) => x + 5), y1: y0.map((y) => y + 5) });
+    const tree = buildRTree({ x0, y0, x1: x0.map((x) => x + 5), y1: y0.map((y) => y + 5) });
     const floor = floorFor(n, 100);
     const out = new Bag();
     search(tree, 0, 0, 1000, 1000, out, floor);

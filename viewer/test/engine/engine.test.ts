@@ -83,7 +83,7 @@ describe('a training graph', () => {
     const { engine } = await opened(SAMPLE);
     const picture = engine.openAll();
     const shown = new Set(picture.scene.boxes.item);
-    const constant = engine.find('op:array phase:forward').nodes.find((node) => !shown.has(node))!;
+    const constant = (await engine.find('op:array phase:forward')).nodes.find((node) => !shown.has(node))!;
     const { drawnWith, path } = engine.details(constant);
     expect(drawnWith?.kind).toBe('constant');
     expect(path.length).toBeGreaterThan(0);
@@ -155,7 +155,7 @@ describe('a training graph', () => {
 
   it('knows gradients, kernels and lines of an operator', async () => {
     const { engine } = await opened(SAMPLE);
-    const [conv] = engine.find('scope:resnet18/layer1/0/conv1 op:reindex phase:forward').nodes;
+    const [conv] = (await engine.find('scope:resnet18/layer1/0/conv1 op:reindex phase:forward')).nodes;
     const details = engine.details(conv!);
     expect(details.path.map((ref) => ref.label)).toEqual(['forward', 'resnet18', 'layer1', '0', 'conv1']);
     expect(details.backward.length).toBeGreaterThan(0);
@@ -166,8 +166,8 @@ describe('a training graph', () => {
 
   it('finds the paths between two operators', async () => {
     const { engine } = await opened(SAMPLE);
-    const [a] = engine.find('scope:resnet18/conv1 op:reindex phase:forward').nodes;
-    const [b] = engine.find('scope:resnet18/maxpool phase:forward').nodes;
+    const [a] = (await engine.find('scope:resnet18/conv1 op:reindex phase:forward')).nodes;
+    const [b] = (await engine.find('scope:resnet18/maxpool phase:forward')).nodes;
     const between = engine.between(b!, a!);
     expect(between).toContain(a);
     expect(between).toContain(b);

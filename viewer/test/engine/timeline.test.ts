@@ -1,18 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CLASSES, type Storages } from '../../src/engine/cost.ts';
+import type { Storages } from '../../src/engine/cost.ts';
+import { MEMORY_CLASSES } from '../../src/wire/facts.ts';
 import { plain, shortNumber } from '../../src/engine/figures.ts';
 import { standing } from '../../src/engine/roofs.ts';
 import { runs, Timeline } from '../../src/engine/timeline.ts';
 
-type Row = [bytes: number, cls: (typeof CLASSES)[number], born: number, dies: number];
+type Row = [bytes: number, cls: (typeof MEMORY_CLASSES)[number], born: number, dies: number];
 
 function storages(rows: Row[]): Storages {
   const column = (pick: (row: Row) => number) => Float64Array.from(rows, pick);
   return {
     value: Int32Array.from(rows, (_, i) => i),
     bytes: column((row) => row[0]),
-    cls: column((row) => CLASSES.indexOf(row[1])),
+    cls: column((row) => MEMORY_CLASSES.indexOf(row[1])),
     born: column((row) => row[2]),
     dies: column((row) => row[3]),
   };
@@ -28,7 +29,7 @@ const ROWS: Row[] = [
 describe('memory along the execution', () => {
   it('is stacked by class, with the peak', () => {
     const line = new Timeline(storages(ROWS), 6);
-    expect(line.classes.map((place) => CLASSES[place])).toEqual(['parameter', 'activation', 'temporary']);
+    expect(line.classes.map((place) => MEMORY_CLASSES[place])).toEqual(['parameter', 'activation', 'temporary']);
     expect([...line.total]).toEqual([100, 110, 130, 110, 150, 100]);
     expect([...line.live[1]!]).toEqual([0, 10, 30, 10, 0, 0]);
     expect(line.peak).toBe(4);
@@ -49,7 +50,7 @@ describe('memory along the execution', () => {
   });
 
   it('agrees with counting one by one', () => {
-    const row = fc.tuple(fc.integer({ min: 1, max: 1000 }), fc.constantFrom(...CLASSES), fc.nat(29), fc.nat(29));
+    const row = fc.tuple(fc.integer({ min: 1, max: 1000 }), fc.constantFrom(...MEMORY_CLASSES), fc.nat(29), fc.nat(29));
     fc.assert(
       fc.property(fc.array(row, { maxLength: 300 }), fc.nat(29), (rows, step) => {
         const all = storages(rows.map(([bytes, cls, a, b]): Row => [bytes, cls, Math.min(a, b), Math.max(a, b)]));

@@ -15,6 +15,7 @@ interface Value {
 }
 
 export interface Described {
+  kinds?: Record<string, string>;
   inputs?: Value[];
   nodes: {
     op: string;

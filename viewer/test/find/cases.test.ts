@@ -17,7 +17,11 @@ describe('tests/find_cases.json', () => {
   for (const [number, { graph: described, query, nodes, error }] of cases().entries()) {
     test(`${number} ${query.slice(0, 40)}`, () => {
       const { graph, pools } = build(described);
-      const found = outcome(() => Array.from(find(graph, pools, query)));
+      const kindOf = (op: number): string => {
+        const name = pools.strings.at(op);
+        return described.kinds?.[name] ?? name;
+      };
+      const found = outcome(() => Array.from(find(graph, pools, query, kindOf)));
       if (error === undefined) {
         expect(found).toEqual(nodes);
       } else {
@@ -27,6 +31,12 @@ describe('tests/find_cases.json', () => {
       }
     });
   }
+
+  test('where no kind is known, none is found', () => {
+    const { graph, pools } = build({ nodes: [{ op: 'matmul' }] });
+    expect([...find(graph, pools, 'kind:matmul')]).toEqual([]);
+    expect([...find(graph, pools, '-kind:matmul')]).toEqual([0]);
+  });
 
   test('try every field', () => {
     const queries = cases().map((entry) => entry.query);

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { buildArcs, splitFans } from '../../src/layout/arcs.ts';
 import { balance } from '../../src/layout/balance.ts';
-import { gapsFor, placeItems, separation } from '../../src/layout/coordinates.ts';
+import { placeItems } from '../../src/layout/coordinates.ts';
+import { gapsFor, separation } from '../../src/layout/gaps.ts';
 import { copyOrder, countCrossings, type Order } from '../../src/layout/crossings.ts';
 import { BACK, breakCycles, FORWARD, SELF } from '../../src/layout/cycles.ts';
 import { settle } from '../../src/layout/exchange.ts';
@@ -244,7 +245,7 @@ describe('coordinates', () => {
         const half = new Float64Array(layered.count);
         for (let v = 0; v < g.n; v++) half[v] = g.width[v] / 2;
         const gaps = gapsFor(20);
-        const x = placeItems(layered, order, half, gaps, 3, 4);
+        const x = placeItems({ layered, order, half, gaps, rounds: 3, passes: 4 });
         for (let r = 0; r < layered.layers; r++) {
           for (let i = order.start[r] + 1; i < order.start[r + 1]; i++) {
             const a = order.at[i - 1],
@@ -268,7 +269,7 @@ describe('coordinates', () => {
     const order = orderLayers(layered, { left: 0 }).order;
     const half = new Float64Array(layered.count);
     half.fill(30, 0, 6000);
-    const x = placeItems(layered, order, half, gapsFor(20), 2, 0);
+    const x = placeItems({ layered, order, half, gaps: gapsFor(20), rounds: 2, passes: 0 });
     expect(Math.max(...x) - Math.min(...x)).toBeLessThan(2000);
   });
 });

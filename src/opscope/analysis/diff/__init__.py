@@ -1,7 +1,7 @@
 """What is different between two graphs: which operators are the same, changed, fused, split, rewritten, moved."""
 
-from .changes import CLASSES, Change, Diff
+from .changes import Change, Diff
 from .compare import compare
-from .stages import annotated, stage_diffs
+from .stages import stage_diffs, with_changes
 
-__all__ = ["CLASSES", "Change", "Diff", "annotated", "compare", "stage_diffs"]
+__all__ = ["Change", "Diff", "compare", "stage_diffs", "with_changes"]

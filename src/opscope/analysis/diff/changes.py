@@ -12,16 +12,14 @@ import numpy as np
 
 from opscope.ir import Graph, Node
 from opscope.ir.columns import Int32, frozen
-
-# In the order in which they are told.
-CLASSES: tuple[str, ...] = ("fused", "split", "rewritten", "changed", "moved", "removed", "added", "same")
+from opscope.ir.enumerations import CHANGE_CLASSES
 
 
 @dataclass(frozen=True)
 class Change:
     """One thing that is different. Nodes are numbered as in their graphs."""
 
-    kind: str  # one of CLASSES
+    kind: str  # one of CHANGE_CLASSES
     before: tuple[int, ...]
     after: tuple[int, ...]
     evidence: str  # reported | name | structure
@@ -58,7 +56,7 @@ class Diff:
     def summary(self) -> dict[str, int]:
         """How many changes of each class; under `same`, how many nodes."""
         counts = Counter(change.kind for change in self.changes)
-        return {kind: len(self.same) if kind == "same" else counts[kind] for kind in CLASSES}
+        return {kind: len(self.same) if kind == "same" else counts[kind] for kind in CHANGE_CLASSES}
 
     def links(self) -> tuple[Int32, Int32]:
         """Which nodes became which: counterparts, and all of a change with each other."""

@@ -11,15 +11,16 @@ import numpy as np
 
 from opscope.ir import Graph, StageLink
 from opscope.ir.columns import frozen
+from opscope.ir.enumerations import CHANGE_CLASSES
 
-from .changes import CLASSES, Change, Diff
+from .changes import Change, Diff
 from .details import counted, differences, listed
 from .fingerprints import Side, Vocabulary, mixed, scramble, side_of, sums
 from .inline import fused_body, inlined
 from .matching import Matcher
 from .regions import Groups, places
 
-_RANK = {kind: rank for rank, kind in enumerate(CLASSES)}
+_RANK = {kind: rank for rank, kind in enumerate(CHANGE_CLASSES)}
 _MIRROR = {"added": "removed", "removed": "added", "fused": "split", "split": "fused"}
 
 
@@ -217,7 +218,7 @@ class _Comparison:
             other = others.get(port)
             if other is None or (match.to_b[source] == other[0] and slot == other[1]):
                 continue
-            if not self._explained(match, groups, source, slot, *other):
+            if not self._explained(match, groups, source, other[0]):
                 arg = self.a.graph.node(x).uses[port].arg if port < len(self.a.graph.node(x).uses) else str(port)
                 texts = _item(self.a, source), _item(self.b, other[0])
                 found.append(f"argument {arg} reads {_instead(*texts, self.turned)}")
@@ -226,7 +227,7 @@ class _Comparison:
             found.append("is an output of the graph" if is_now else "is no output of the graph any more")
         return found
 
-    def _explained(self, match: Matcher, groups: Groups, source: int, slot: int, other: int, other_slot: int) -> bool:
+    def _explained(self, match: Matcher, groups: Groups, source: int, other: int) -> bool:
         if match.to_b[source] >= 0 and match.to_a[other] >= 0:
             return False
         if groups.together(("a", source), ("b", other)):

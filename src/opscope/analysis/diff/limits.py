@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from opscope.errors import OpscopeError
+from opscope.ir.enumerations import CHANGE_CLASSES
 
-from .changes import CLASSES, Diff
+from .changes import Diff
 
 # What people write -> the figure of the statistics.
 FIGURES = {
@@ -27,7 +28,7 @@ FIGURES = {
     "peak_bytes": "peak_bytes",
 }
 COUNTS = ("nodes", "values", "edges")
-CHANGES = ("changes", *(kind for kind in CLASSES if kind != "same"))
+CHANGES = ("changes", *(kind for kind in CHANGE_CLASSES if kind != "same"))
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,

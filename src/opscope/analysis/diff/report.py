@@ -1,4 +1,4 @@
-"""A diff for people: lines for a terminal, and one HTML page."""
+"""A diff for people: lines for a terminal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from opscope.ir import Graph
+from opscope.ir.enumerations import CHANGE_CLASSES
 
-from .changes import CLASSES, Change, Diff
+from .changes import Change, Diff
 
 MOST = 40  # changes of a class that are shown, unless all are asked for
 _WORDS = {
@@ -42,7 +43,7 @@ def lines(compared: Compared, every: bool = False) -> Iterator[Line]:
     yield Line(headline(compared), "title")
     diff = compared.diff
     yield from (Line(f"  module {old} is called {new}", "dim") for old, new in sorted(diff.renamed.items()))
-    for kind in CLASSES:
+    for kind in CHANGE_CLASSES:
         changes = [change for change in diff.changes if change.kind == kind]
         if not changes:
             continue

@@ -1,22 +1,21 @@
-"""What each stage did to the one it was made from, and how that is kept in the capture.
-
-`annotated` adds a StageLink of kind "lowers" for each stage that has one before it, and a listing `changes` (JSON, for
-the page) to the stage: {"before": stage, "changes": […], "summary": {…}}. docs/diff.md describes it.
-"""
+"""What each stage did to the one it was made from, and how that is kept in the capture."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeVar
 
-from opscope.ir import Capture, StageLink
-from opscope.ir.columns import frozen
+import numpy as np
+
+from opscope.ir import Capture, StageLink, Table, column, frozen
+from opscope.ir.enumerations import CHANGE_CLASS_ID, EVIDENCE_ID
+from opscope.ir.facts import CHANGES
 
 from .changes import Diff
 from .compare import compare
 
-LISTING = "changes"
+Kind = TypeVar("Kind", bound=Capture)
 
 
 def stage_diffs(capture: Capture) -> Iterator[tuple[int, int, Diff]]:
@@ -41,14 +40,15 @@ def reported(capture: Capture, before: int, after: int) -> list[StageLink]:
     ]
 
 
-def annotated(capture: Capture) -> Capture:
-    """The capture with what each stage changed. Nothing is done twice."""
-    for before, after, diff in list(stage_diffs(capture)):
-        stage = capture.stages[after]
-        if LISTING not in stage.listings:
-            capture.stages[after] = replace(stage, listings={**stage.listings, LISTING: listing(before, diff)})
-        _link(capture, before, after, diff)
-    return capture
+def with_changes(capture: Kind) -> Kind:
+    """A capture with what each stage changed: a fact `changes`, and which nodes became which. Nothing is done twice;
+    the one that is given stays as it is."""
+    found = replace(capture, stage_links=list(capture.stage_links), tables=dict(capture.tables))
+    for before, after, diff in stage_diffs(capture):
+        if not any(table.stage == after and table.fact == CHANGES.name for table in capture.tables.values()):
+            found.add(changes_table(after, diff))
+        _link(found, before, after, diff)
+    return found
 
 
 def _link(capture: Capture, before: int, after: int, diff: Diff) -> None:
@@ -65,9 +65,13 @@ def _link(capture: Capture, before: int, after: int, diff: Diff) -> None:
         capture.stage_links.append(found)
 
 
-def listing(before: int, diff: Diff) -> str:
-    changes = [
-        {"class": c.kind, "before": c.before, "after": c.after, "evidence": c.evidence, "detail": c.detail}
-        for c in diff.changes
-    ]
-    return json.dumps({"before": before, "changes": changes, "summary": diff.summary()}, ensure_ascii=False)
+def changes_table(stage: int, diff: Diff) -> Table:
+    changes = diff.changes
+    columns = {
+        "class": column(np.array([CHANGE_CLASS_ID[change.kind] for change in changes], dtype=np.int8)),
+        "before": column([list(change.before) for change in changes]),
+        "after": column([list(change.after) for change in changes]),
+        "evidence": column(np.array([EVIDENCE_ID[change.evidence] for change in changes], dtype=np.int8)),
+        "detail": column([change.detail for change in changes]),
+    }
+    return Table(stage, "row", frozen(range(len(changes))), columns, CHANGES.name)

@@ -23,7 +23,7 @@ from typing import Any, cast
 import numpy as np
 
 from opscope.errors import OpscopeError
-from opscope.export.megengine.tables import ModuleStats, Row, TotalStats, activation_row, finished, param_row
+from opscope.export.megengine.rows import ModuleStats, Row, TotalStats, activation_row, finished, param_row
 
 Formula = Callable[[Any, Sequence[Any], Sequence[Any]], float]
 

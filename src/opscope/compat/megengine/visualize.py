@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from opscope.errors import OpscopeError
 from opscope.export import registry
-from opscope.export.megengine.tables import ModuleStats, Row, TotalStats, activation_row, finished, param_row
+from opscope.export.megengine.rows import ModuleStats, Row, TotalStats, activation_row, finished, param_row
 from opscope.readers.megengine import capture_of, decoded, mapped
 from opscope.readers.megengine.model import Model
 from opscope.readers.megengine.weights import of_tensor

@@ -11,7 +11,7 @@ from pathlib import Path
 import opscope.compat.paddleviz as own
 from opscope.compat.paddleviz import viz
 from opscope.errors import OpscopeError
-from opscope.tracers.script import _execute, as_main, report_of
+from opscope.tracers.script import as_main, execute, report_of
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     sys.modules["paddleviz"], sys.modules["paddleviz.viz"] = own, viz
     try:
         with as_main(args[0], args[1:], path.absolute().parent):
-            _execute(path.absolute())
+            execute(path.absolute())
     except OpscopeError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

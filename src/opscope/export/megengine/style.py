@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from opscope.analysis.sizes import bits_of
-from opscope.analysis.stats import GraphStats
+from opscope.analysis.costs.stats import GraphStats
 from opscope.ir import Graph, Node, Value
+from opscope.ir.dtypes import bits_of
 from opscope.ops import canonical
 
-from .tables import ModuleStats, Row, TotalStats, activation_row, finished, param_row
+from .rows import ModuleStats, Row, TotalStats, activation_row, finished, param_row
 
 _LONGEST_BAR = 20
 

@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 
 from opscope.errors import OpscopeError
-from opscope.export.frames import stage_of
 from opscope.export.registry import Look, Options
 from opscope.files import replacing
 from opscope.ir import PHASES, Capture
@@ -21,7 +20,7 @@ _CHOICES = {"direction": ("down", "right"), "theme": ("light", "dark"), "engine"
 def export(capture: Capture, path: Path, options: Options) -> None:
     look = _checked(options.look)
     size = Size.of(look.size)
-    stage = stage_of(capture, options.stage)
+    stage = capture.stage(options.stage)
     if look.engine == "graphviz":
         content = graphviz.render(capture, options, look, size)
     else:

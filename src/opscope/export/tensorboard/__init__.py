@@ -10,10 +10,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import numpy as np
-
+from opscope.analysis.times import node_times
 from opscope.errors import OpscopeError
-from opscope.export.frames import stage_of
 from opscope.export.registry import Options
 from opscope.files import replacing
 from opscope.ir import Capture, Stage
@@ -23,15 +21,14 @@ from .names import safe
 from .wire import double, message, record, text
 
 _TAG = "opscope"
-_TIME_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _LARGEST = 2**31 - 1  # protobuf's readers take no message that is longer
 
 
 def export(capture: Capture, path: Path, options: Options) -> None:
     """Write one event file for each stage, or for the one that is named; `path` is the log folder."""
-    stages = capture.stages if options.stage is None else [stage_of(capture, options.stage)]
+    stages = capture.stages if options.stage is None else [capture.stage(options.stage)]
     if not stages:
-        stage_of(capture, None)  # says why there is none
+        capture.stage()  # says why there is none
     for stage, folder in zip(stages, _folders(path, stages), strict=True):
         write(capture, stage, folder)
 
@@ -41,9 +38,10 @@ def write(capture: Capture, stage: Stage, folder: Path) -> Path:
     graph = GraphDef(stage.graph, capture.origin.framework)
     now = time.time()
     records = [_event(now, text(3, "brain.Event:2")), _event(now, message(4, _checked(graph.encoded(), stage)))]
-    times = node_times(capture, stage)
+    times = node_times(capture, capture.stages.index(stage))
     if times is not None:
-        records.append(_event(now, message(8, text(1, _TAG), message(2, graph.run_metadata(*times)))))
+        measured = graph.run_metadata(times.seconds * 1e9, times.known)
+        records.append(_event(now, message(8, text(1, _TAG), message(2, measured))))
     return save(folder, now, records)
 
 
@@ -83,30 +81,3 @@ def _folders(path: Path, stages: list[Stage]) -> list[Path]:
         name = safe(stage.name)
         found.append(path / (name if path / name not in found else f"{name}_{i}"))
     return found
-
-
-Times = tuple["np.ndarray[tuple[int], np.dtype[np.float64]]", "np.ndarray[tuple[int], np.dtype[np.bool_]]"]
-
-
-def node_times(capture: Capture, stage: Stage) -> Times | None:
-    """Nanoseconds by node, and which are known: measured by node, or by kernel and then divided among its nodes."""
-    count = stage.graph.n_nodes
-    total, known = np.zeros(count), np.zeros(count, dtype=bool)
-    for table in capture.tables.values():
-        column = table.columns.get("time")
-        if column is None or capture.stages[table.stage] is not stage or column.unit not in _TIME_UNITS:
-            continue
-        values = np.asarray(column.values, dtype=np.float64) * _TIME_UNITS[column.unit]
-        kind, _, group = table.by.partition(":")
-        if kind == "node":
-            rows = table.index[column.known]
-            total[rows], known[rows] = values[column.known], True
-            return total, known
-        if kind == "group" and group in stage.graph.groups:
-            groups = stage.graph.groups[group]
-            for row in np.flatnonzero(column.known).tolist():
-                members = groups.members(int(table.index[row]))
-                if len(members):
-                    total[members] += values[row] / len(members)
-                    known[members] = True
-    return (total, known) if known.any() else None

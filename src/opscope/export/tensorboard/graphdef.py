@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opscope.analysis.cost import CostTable, node_costs
-from opscope.analysis.sizes import value_bytes
+from opscope.analysis.costs.operators import CostTable, node_costs
+from opscope.analysis.costs.sizes import value_bytes
 from opscope.ir import Graph, Node, Type, Value
 from opscope.ir.text import frame_text
 

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import re
 
-from opscope.ops.call import Call, shape_of, size_of
-from opscope.ops.cost import Cost
-from opscope.ops.kinds import kind
-
-from . import Spelled
+from . import Framework, Spelled
 
 TABLE = """
 # -- products ------------------------------------------------------------------------------------------------
-matmul_into a:0 b:1 < Matmul MatmulF16 MatmulF16Cute MatmulF16SM90 Matmulx86 BatchMatmul BatchMatmulHip
+matmul/by-result a:0 b:1 < Matmul MatmulF16 MatmulF16Cute MatmulF16SM90 Matmulx86 BatchMatmul BatchMatmulHip
     CudaBatchMatmul CublasMatmul MatmulF8
 conv x:0 weight:1 < Conv1d Conv2d Conv3d
 conv_transpose x:0 weight:1 < Conv1dTranspose Conv2dTranspose Conv3dTranspose
@@ -100,6 +96,14 @@ softshrink < SoftShrink
 where < Where WhereScalarScalar WhereScalarTensor WhereTensorScalar
 cast < Cast
 softmax x:0 < Softmax
+# -- normalization, pooling ----------------------------------------------------------------------------------
+layer_norm x:0 < Normalize
+max_pool x:0 kernel_size:kernel < MaxPool1d MaxPool2d MaxPool3d MaxPool1dChannelLast MaxPool2dChannelLast
+    MaxPool3dChannelLast
+avg_pool x:0 kernel_size:kernel < AvgPool1d AvgPool2d AvgPool3d AvgPool1dChannelLast AvgPool2dChannelLast
+    AvgPool3dChannelLast
+adaptive_pool x:0 < AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d
+    AdaptiveMaxPool3d AdaptiveAvgPool2dChannelLast
 # -- reductions ----------------------------------------------------------------------------------------------
 sum < ReduceSum
 mean < ReduceMean
@@ -113,8 +117,13 @@ argmin < ArgMin
 cumsum < CumulativeSum
 # -- data ----------------------------------------------------------------------------------------------------
 view < Reshape View Squeeze Unsqueeze Flatten Barrier
-reindex < Rearrange PermuteDims TransposeOp2D StridedSlice Tile Broadcast Conv1dGemmImageTransform
-    Conv2dGemmImageTransform Conv3dGemmImageTransform Im2Col AsStrided
+reindex < Rearrange
+permute/copied < PermuteDims TransposeOp2D
+slice/copied < StridedSlice
+expand/copied < Broadcast
+as_strided/copied < AsStrided
+repeat < Tile
+im2col < Im2Col Conv1dGemmImageTransform Conv2dGemmImageTransform Conv3dGemmImageTransform
 cat < Concat
 gather < Take Gather IdxSel
 pad < Pad
@@ -131,13 +140,9 @@ reduce_scatter < ReduceScatter
 """
 
 
-@kind("matmul_into")
-def matmul_into(call: Call) -> Cost:
-    """The second matrix may lie the other way round (`transpose_b`): the result says how large it is."""
-    shape_of(call.tensor("b"))
-    return Cost(macs=size_of(call.out()) * call.shape("a")[-1])
-
-
 def spelled(op: str) -> Spelled:
     """`MatmulOp` is `Matmul`."""
     return Spelled((op, re.sub(r"(Op|Operator)$", "", op)))
+
+
+FRAMEWORK = Framework(TABLE, spelled)

@@ -4,20 +4,14 @@ is in their mode (`Elemwise.RELU`). Reshapes, slices and broadcasts share memory
 
 from __future__ import annotations
 
-from math import prod
-
-from opscope.ops.call import Call, NotKnown, Type, shape_of, size_of
-from opscope.ops.cost import Cost
-from opscope.ops.kinds import KINDS, kind
-
-from . import Spelled
+from . import Framework, Spelled
 
 TABLE = """
 # -- products ------------------------------------------------------------------------------------------------
-matmul_transposable a:0 b:1 < MatrixMul BatchedMatmul
-vecdot a:0 b:1 < Dot
-grouped_conv x:0 weight:1 bias:2 z:3 < Convolution Convolution3D ConvBias ConvolutionForward Conv3DBias
-grouped_conv_transpose weight:0 x:1 < ConvTranspose Convolution3DBackwardData
+matmul/by-result a:0 b:1 transpose_a:transposeA < MatrixMul BatchedMatmul Dot
+conv/grouped-weight x:0 weight:1 bias:2 z:3 layout:format sparse activation:nonlineMode < Convolution Convolution3D
+    ConvBias ConvolutionForward Conv3DBias
+conv_transpose/grouped-weight weight:0 x:1 layout:format sparse < ConvTranspose Convolution3DBackwardData
 # -- element by element --------------------------------------------------------------------------------------
 add < Elemwise.ADD
 sub < Elemwise.SUB
@@ -90,10 +84,14 @@ masked_fill < MaskedFill
 cast < TypeCvt
 fake_quantize < FakeQuant
 # -- normalization, pooling ----------------------------------------------------------------------------------
-batch_norm_by_mode x:0 weight:1 bias:2 running_mean:3 < BatchNorm
-layer_norm x:0 weight:1 bias:2 < LayerNormForward GroupNormForward InstanceNormForward GeneralNorm
+batch_norm/by-mode x:0 weight:1 bias:2 mode:fwd_mode < BatchNorm
+layer_norm x:0 weight:1 bias:2 < LayerNormForward GeneralNorm
+group_norm x:0 weight:1 bias:2 < GroupNormForward
+instance_norm x:0 weight:1 bias:2 < InstanceNormForward
 softmax x:0 < SoftmaxForward
-windowed_pool < Pooling
+max_pool/by-sides height:window_h width:window_w < Pooling.MAX
+avg_pool/by-sides height:window_h width:window_w < Pooling.AVERAGE Pooling.AVERAGE_COUNT_EXCLUDE_PADDING
+pool/by-sides height:window_h width:window_w < Pooling
 adaptive_pool x:0 < AdaptivePooling
 dropout < DropoutForward
 # -- reductions ----------------------------------------------------------------------------------------------
@@ -144,50 +142,4 @@ def spelled(op: str) -> Spelled:
     return Spelled((op,) if name == "Elemwise" else (op, name))
 
 
-@kind("matmul_transposable")
-def matmul_transposable(call: Call) -> Cost:
-    """`transposeA` says how the first matrix lies; the result says the rest."""
-    a = call.shape("a")
-    if len(a) < 2:
-        raise NotKnown("the first matrix")
-    return Cost(macs=size_of(call.out()) * a[-2 if call.attr("transposeA", False) else -1])
-
-
-def _kernel(call: Call) -> int:
-    """Products for one element: the weight is [out, in, kernel…], in groups [groups, out, in, kernel…]."""
-    weight = shape_of(call.tensor("weight"))
-    if call.attr("format", "NCHW") not in ("NCHW", "NCDHW") or len(weight) < 3:
-        raise NotKnown("the layout of the weight")
-    return prod(weight[2 if call.attr("sparse", "DENSE") == "GROUP" else 1 :])
-
-
-def _there(found: Type | None) -> bool:
-    return found is not None and found.elements not in (None, 0)
-
-
-@kind("grouped_conv")
-def grouped_conv(call: Call) -> Cost:
-    made = size_of(call.out())
-    more = _there(call.given("bias")) + _there(call.given("z"))
-    more += call.attr("nonlineMode", "IDENTITY") == "RELU"
-    return Cost(macs=made * _kernel(call), other=made * more)
-
-
-@kind("grouped_conv_transpose")
-def grouped_conv_transpose(call: Call) -> Cost:
-    return Cost(macs=call.size("x") * _kernel(call))
-
-
-@kind("windowed_pool")
-def windowed_pool(call: Call) -> Cost:
-    return Cost(other=size_of(call.out()) * int(call.attr("window_h")) * int(call.attr("window_w")))
-
-
-@kind("squared_sum")
-def squared_sum(call: Call) -> Cost:
-    return Cost(other=2 * call.taken())
-
-
-@kind("batch_norm_by_mode")
-def batch_norm_by_mode(call: Call) -> Cost:
-    return KINDS["batch_norm_training" if call.attr("fwd_mode") == "TRAINING" else "batch_norm_apply"](call)
+FRAMEWORK = Framework(TABLE, spelled)

@@ -6,7 +6,7 @@ namespace and overload (`add`), and then without the `_` of in-place operators a
 
 from __future__ import annotations
 
-from . import Spelled
+from . import Framework, Spelled
 
 TABLE = """
 # -- products ------------------------------------------------------------------------------------------------
@@ -26,11 +26,11 @@ linear x:input weight bias < linear mkldnn_linear nn.Linear nn.NonDynamicallyQua
 linear x:self weight:other < inner
 linear x:self weight:mat2 < _weight_int8pack_mm
 linear_backward grad:grad_output weight x:self < linear_backward mkldnn_linear_backward
-packed_linear x:self < _weight_int4pack_mm _weight_int4pack_mm_for_cpu _dyn_quant_matmul_4bit
-packed_linear x:X|input|qx < quantized.linear quantized.linear_dynamic quantized.linear_relu
+linear/packed x:self < _weight_int4pack_mm _weight_int4pack_mm_for_cpu _dyn_quant_matmul_4bit
+linear/packed x:X|input|qx < quantized.linear quantized.linear_dynamic quantized.linear_relu
     quantized.linear_relu_dynamic quantized.linear_dynamic_fp16
     quantized.linear_with_input_q_dq_qweight_dq_output_fp32 onednn.qlinear_pointwise mkldnn._linear_pointwise
-packed_linear x:input < fbgemm_linear_int8_weight fbgemm_linear_fp16_weight
+linear/packed x:input < fbgemm_linear_int8_weight fbgemm_linear_fp16_weight
 tensordot a:self|a b:other|b < tensordot
 multi_dot tensors:tensors|matrices < linalg_multi_dot chain_matmul
 einsum equation tensors:tensors|operands < einsum
@@ -49,7 +49,7 @@ conv x:input|self weight kernel_size bias < _conv_depthwise2d conv_depthwise3d _
     slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d
 conv_relu x:self weight bias < cudnn_convolution_relu miopen_convolution_relu
 conv_add_relu x:self weight z alpha bias < cudnn_convolution_add_relu miopen_convolution_add_relu
-conv_tbc x:self weight bias < conv_tbc
+conv/time-first x:self weight bias < conv_tbc
 conv_transpose x:input|self weight bias < conv_transpose1d conv_transpose2d conv_transpose3d
 conv_transpose x:input weight bias < nn.ConvTranspose1d nn.ConvTranspose2d nn.ConvTranspose3d
 conv_transpose x:self weight kernel_size bias < slow_conv_transpose2d slow_conv_transpose3d
@@ -69,15 +69,15 @@ attention_backward grad:grad_out|grad_out_ q:query k:key v:value < _scaled_dot_p
 attention_backward grad:grad_out|grad_out_ q:query k:key v:value mask:attn_mask|attn_bias@-1 <
     _scaled_dot_product_flash_attention_for_cpu_backward _scaled_dot_product_efficient_attention_backward
     _scaled_dot_product_cudnn_attention_backward _scaled_dot_product_fused_attention_overrideable_backward
-attention_heads_last q:query k:key v:value mask:bias < _flash_attention_forward _efficient_attention_forward
-attention_heads_last_backward grad:grad_out|grad_out_ q:query k:key v:value mask:bias < _flash_attention_backward
+attention/heads-last q:query k:key v:value mask:bias < _flash_attention_forward _efficient_attention_forward
+attention_backward/heads-last grad:grad_out|grad_out_ q:query k:key v:value mask:bias < _flash_attention_backward
     _efficient_attention_backward
-attention_heads_last q k v < flash_attn._flash_attn_forward flash_attn.fwd
+attention/heads-last q k v < flash_attn._flash_attn_forward flash_attn.fwd
 flex_attention q:query|0 k:key|1 v:value|2 < higher_order.flex_attention flex_attention
 flex_attention_backward q:query|0 k:key|1 v:value|2 < higher_order.flex_attention_backward flex_attention_backward
 multi_head_attention q:query k:key v:value embed_dim num_heads:num_head in_weight:qkv_weight <
     _native_multi_head_attention
-time_first_attention q:query k:key v:value embed_dim_to_check num_heads in_weight:in_proj_weight <
+multi_head_attention/time-first q:query k:key v:value embed_dim_to_check num_heads in_weight:in_proj_weight <
     multi_head_attention_forward
 multi_head_attention q:query k:key v:value in_weight:in_proj_weight < nn.MultiheadAttention
 encoder_layer q:src embed_dim num_heads qkv_weight ffn1:ffn_weight_1@14 ffn2:ffn_weight_2@16 use_gelu@7 <
@@ -99,11 +99,13 @@ gru_gates_backward grad_hy < _thnn_fused_gru_cell_backward
 # -- normalization -------------------------------------------------------------------------------------------
 batch_norm x:input weight bias running_mean running_var training < batch_norm native_batch_norm cudnn_batch_norm
     miopen_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional
-batch_norm x:input weight bias running_mean running_var use_input_stats < instance_norm
+instance_norm x:input weight bias running_mean running_var use_input_stats < instance_norm
+instance_norm x:input weight bias running_mean running_var training < nn.InstanceNorm1d nn.InstanceNorm2d
+    nn.InstanceNorm3d
 batch_norm x:input weight bias running_mean running_var training < _batch_norm_impl_index nn.BatchNorm1d
-    nn.BatchNorm2d nn.BatchNorm3d nn.SyncBatchNorm nn.InstanceNorm1d nn.InstanceNorm2d nn.InstanceNorm3d
-batch_norm_training x:input weight bias < _batch_norm_with_update _batch_norm_with_update_functional
-batch_norm_apply x:input weight bias < _native_batch_norm_legit_no_training _batch_norm_no_update batch_norm_elemt
+    nn.BatchNorm2d nn.BatchNorm3d nn.SyncBatchNorm
+batch_norm/training x:input weight bias < _batch_norm_with_update _batch_norm_with_update_functional
+batch_norm/evaluation x:input weight bias < _native_batch_norm_legit_no_training _batch_norm_no_update batch_norm_elemt
     quantized_batch_norm
 batch_norm_statistics x:input < batch_norm_stats batch_norm_update_stats
 layer_norm x:input normalized_shape weight bias < layer_norm native_layer_norm nn.LayerNorm
@@ -111,9 +113,10 @@ group_norm x:input weight bias < native_group_norm nn.GroupNorm
 group_norm x:input num_groups weight bias < group_norm
 rms_norm x:input normalized_shape weight < rms_norm _fused_rms_norm nn.RMSNorm
 rms_norm_backward grad_out x:input < _fused_rms_norm_backward
-norm_backward grad_out x:input < native_layer_norm_backward native_group_norm_backward native_batch_norm_backward
-    batch_norm_backward _batch_norm_impl_index_backward
-norm_backward x:input < cudnn_batch_norm_backward miopen_batch_norm_backward
+layer_norm_backward grad_out x:input < native_layer_norm_backward
+group_norm_backward grad_out x:input < native_group_norm_backward
+batch_norm_backward grad_out x:input < native_batch_norm_backward batch_norm_backward _batch_norm_impl_index_backward
+batch_norm_backward x:input < cudnn_batch_norm_backward miopen_batch_norm_backward
 weight_norm < _weight_norm _weight_norm_interface
 weight_norm_backward < _weight_norm_interface_backward _weight_norm_differentiable_backward
 local_response_norm < local_response_norm nn.LocalResponseNorm
@@ -126,13 +129,14 @@ avg_pool x:self kernel_size < avg_pool1d avg_pool2d avg_pool3d
 avg_pool x:input < nn.AvgPool1d nn.AvgPool2d nn.AvgPool3d
 avg_pool_backward grad:grad_output x:self kernel_size < avg_pool2d_backward avg_pool3d_backward
 max_pool_backward grad:grad_output < max_pool2d_with_indices_backward max_pool3d_with_indices_backward
-    adaptive_max_pool2d_backward adaptive_max_pool3d_backward fractional_max_pool2d_backward
-    fractional_max_pool3d_backward max_pool2d_backward mkldnn_max_pool2d_backward mkldnn_max_pool3d_backward
+    fractional_max_pool2d_backward fractional_max_pool3d_backward max_pool2d_backward mkldnn_max_pool2d_backward
+    mkldnn_max_pool3d_backward
 adaptive_pool x:self < adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d
     _adaptive_avg_pool3d mkldnn_adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
 adaptive_pool x:input < nn.AdaptiveAvgPool1d nn.AdaptiveAvgPool2d nn.AdaptiveAvgPool3d nn.AdaptiveMaxPool1d
     nn.AdaptiveMaxPool2d nn.AdaptiveMaxPool3d
-adaptive_avg_pool_backward grad:grad_output < _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward
+adaptive_pool_backward/max grad:grad_output < adaptive_max_pool2d_backward adaptive_max_pool3d_backward
+adaptive_pool_backward grad:grad_output < _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward
     adaptive_avg_pool3d_backward mkldnn_adaptive_avg_pool2d_backward
 upsample_nearest < upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
     _upsample_nearest_exact2d _upsample_nearest_exact3d
@@ -256,10 +260,10 @@ add < quantized.add quantized.mul quantized.add_scalar quantized.mul_scalar
 hardtanh < quantized.add_relu quantized.mul_relu quantized.relu6
 cat < quantized.cat
 # -- dropout: nothing in evaluation --------------------------------------------------------------------------
-training_dropout x:input p train:train|training < dropout feature_dropout alpha_dropout feature_alpha_dropout
+dropout x:input p train:train|training < dropout feature_dropout alpha_dropout feature_alpha_dropout
     native_dropout _fused_dropout
-training_dropout x:input p training < dropout1d dropout2d dropout3d
-training_dropout x:input < nn.Dropout nn.Dropout1d nn.Dropout2d nn.Dropout3d nn.AlphaDropout
+dropout x:input p training < dropout1d dropout2d dropout3d
+dropout x:input < nn.Dropout nn.Dropout1d nn.Dropout2d nn.Dropout3d nn.AlphaDropout
 # -- reductions ----------------------------------------------------------------------------------------------
 sum < sum_to_size _grad_sum_to_size xor_sum _nested_sum_backward
 any < _is_any_true
@@ -340,10 +344,10 @@ triangular_solve a:self b:B < linalg_solve_triangular
 triangular_solve b:self a:A < triangular_solve
 matrix_power self n < linalg_matrix_power
 # -- optimizers ----------------------------------------------------------------------------------------------
-fused_adam self < _fused_adam _fused_adamw
-fused_sgd self < _fused_sgd
-fused_adagrad self < _fused_adagrad
-unscale self < _amp_foreach_non_finite_check_and_unscale
+adam param:self < _fused_adam _fused_adamw
+sgd param:self < _fused_sgd
+adagrad param:self < _fused_adagrad
+unscale param:self < _amp_foreach_non_finite_check_and_unscale
 scalar < _amp_update_scale
 # -- new tensors ---------------------------------------------------------------------------------------------
 empty < empty_like empty_strided empty_permuted new_empty new_empty_strided empty_quantized _efficientzerotensor
@@ -369,7 +373,7 @@ repeat_interleave < kron
 flip < fliplr flipud rev
 pad < constant_pad_nd reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
     replication_pad3d _pad_circular _pad_enum nn.ZeroPad2d nn.ConstantPad2d nn.ReflectionPad2d
-adds_padding < reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward
+pad_backward < reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward
     replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward
 diag < diagflat
 diag_embed < trace_backward
@@ -450,3 +454,6 @@ def spelled(op: str) -> Spelled:
     if known and plain.endswith("_copy"):
         names.append("clone")  # `view_copy`, `expand_copy`: a view, but copied
     return Spelled(tuple(names), in_place, lists, overload == "out" or overload.endswith("_out"))
+
+
+FRAMEWORK = Framework(TABLE, spelled)

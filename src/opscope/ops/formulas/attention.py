@@ -11,6 +11,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
+from opscope.ir.attributes import MASK_SHOWS
 from opscope.ops.call import Call, NotKnown, Shape
 from opscope.ops.cost import ESTIMATED, NOT_TOLD, Cost
 from opscope.ops.kinds import kind
@@ -67,7 +68,7 @@ def _shown(call: Call, sizes: _Sizes) -> int | None:
         return whole * (whole + 1) // 2 + (sizes.queries - whole) * sizes.keys
     if call.given("mask") is None:
         return None
-    told = call.attr("mask_shows")  # a recording with numbers looked at the mask; 0: it is not causal
+    told = call.attr(MASK_SHOWS)
     return NOT_TOLD if not isinstance(told, int) or isinstance(told, bool) else told or None
 
 
@@ -83,7 +84,7 @@ def attention_backward(call: Call) -> Cost:
     return _backward(sizes, call.size("grad"), _shown(call, sizes))
 
 
-@kind("attention_heads_last")
+@kind("attention/heads-last")
 def attention_heads_last(call: Call) -> Cost:
     """The layout of the flash-attention kernels. Of packed sequences only the sum of the lengths is known."""
     if len(call.shape("q")) < 4:
@@ -92,8 +93,8 @@ def attention_heads_last(call: Call) -> Cost:
     return _forward(sizes, bool(call.attr("is_causal")), _shown_last(call, sizes))
 
 
-@kind("attention_heads_last_backward")
-def attention_heads_last_backward(call: Call) -> Cost:
+@kind("attention_backward/heads-last")
+def attention_backward_heads_last(call: Call) -> Cost:
     if len(call.shape("q")) < 4:
         raise NotKnown("the lengths of packed sequences")
     sizes = _sizes(call, heads_last=True)
@@ -149,8 +150,8 @@ def multi_head_attention(call: Call) -> Cost:
     return _whole(call, time_first=False)
 
 
-@kind("time_first_attention")
-def time_first_attention(call: Call) -> Cost:
+@kind("multi_head_attention/time-first")
+def multi_head_attention_time_first(call: Call) -> Cost:
     return _whole(call, time_first=True)
 
 

@@ -37,6 +37,39 @@ def conv_transpose(call: Call) -> Cost:
     return Cost(macs=_macs(call.tensor("x"), call.tensor("weight")), other=_bias(call))
 
 
+@kind("conv/grouped-weight")
+def conv_grouped_weight(call: Call) -> Cost:
+    """May add a bias and another tensor `z`, and end in a relu."""
+    made = size_of(call.out())
+    more = _there(call.given("bias")) + _there(call.given("z")) + (call.attr("activation") == "RELU")
+    return Cost(macs=made * _kernel(call), other=made * more)
+
+
+@kind("conv_transpose/grouped-weight")
+def conv_transpose_grouped_weight(call: Call) -> Cost:
+    return Cost(macs=call.size("x") * _kernel(call))
+
+
+def _kernel(call: Call) -> int:
+    """Products for one element. A weight in groups has a dimension more: [groups, out, in, kernel…]."""
+    weight = call.shape("weight")
+    if call.attr("layout", "NCHW") not in ("NCHW", "NCDHW") or len(weight) < 3:
+        raise NotKnown("the layout of the weight")
+    return prod(weight[2 if call.attr("sparse") == "GROUP" else 1 :])
+
+
+def _there(found: Type | None) -> bool:
+    """Whether an argument is given: one that is left out may be an empty tensor."""
+    return found is not None and found.elements not in (None, 0)
+
+
+@kind("conv/time-first")
+def conv_time_first(call: Call) -> Cost:
+    """[time, batch, channels]; the weight is [kernel, in, out]."""
+    kernel, inside, _ = call.shape("weight")
+    return Cost(macs=call.made() * kernel * inside, other=_bias(call))
+
+
 @kind("conv_backward")
 def conv_backward(call: Call) -> Cost:
     """The gradients of input and weight each have as many products as the forward pass."""
@@ -44,6 +77,22 @@ def conv_backward(call: Call) -> Cost:
     one = _macs(call.tensor("x") if call.attr("transposed", False) else grad, weight)
     asked = call.mask(3)
     return Cost(macs=one * (asked[0] + asked[1]), other=size_of(grad) if asked[2] else 0)
+
+
+@kind("conv_backward/by-outputs")
+def conv_backward_by_outputs(call: Call) -> Cost:
+    return Cost(macs=_macs(call.tensor("grad"), call.tensor("weight")) * sum(call.computed(2)))
+
+
+@kind("conv_backward/of-input")
+def conv_backward_of_input(call: Call) -> Cost:
+    """The gradient of the input alone."""
+    return Cost(macs=_macs(call.tensor("grad"), call.tensor("weight")))
+
+
+@kind("conv_backward/of-weight")
+def conv_backward_of_weight(call: Call) -> Cost:
+    return Cost(macs=_macs(call.tensor("grad"), call.out()))
 
 
 @kind("conv_relu")
@@ -56,20 +105,3 @@ def conv_relu(call: Call) -> Cost:
 def conv_add_relu(call: Call) -> Cost:
     cost = conv(call)
     return cost._replace(other=cost.other + 2 * call.made())
-
-
-@kind("conv_tbc")
-def conv_tbc(call: Call) -> Cost:
-    """Time first; the weight is [kernel, in, out]."""
-    kernel, inside, _ = call.shape("weight")
-    return Cost(macs=call.made() * kernel * inside, other=_bias(call))
-
-
-@kind("conv_input_gradient")
-def conv_input_gradient(call: Call) -> Cost:
-    return Cost(macs=_macs(call.tensor("grad"), call.tensor("weight")))
-
-
-@kind("conv_weight_gradient")
-def conv_weight_gradient(call: Call) -> Cost:
-    return Cost(macs=_macs(call.tensor("grad"), call.out()))

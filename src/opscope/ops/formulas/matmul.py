@@ -37,12 +37,63 @@ def matmul(call: Call) -> Cost:
     return Cost(macs=results * a[-1], other=_added(call, results))
 
 
+@kind("matmul/by-result")
+def matmul_by_result(call: Call) -> Cost:
+    """How the second matrix lies is not known, or flags say it; the result has all sizes but that of each sum."""
+    a = call.shape("a")
+    if not a:
+        raise NotKnown("the shape of a matrix")
+    is_turned = call.attr("transpose_a", False) and len(a) > 1
+    return Cost(macs=size_of(call.out()) * a[-2 if is_turned else -1])
+
+
+@kind("matmul/by-sizes")
+def matmul_by_sizes(call: Call) -> Cost:
+    """How either matrix lies is not known: (m·k)·(k·n)·(m·n) is (m·k·n) squared."""
+    sizes = [size_of(a.type) for a in call.inputs if a.type is not None][:2]
+    out = shape_of(call.out())
+    batch = prod(out[:-2])
+    if len(sizes) != 2 or not batch:
+        raise NotKnown("operands")
+    return Cost(macs=isqrt(sizes[0] * sizes[1] * prod(out) // batch))
+
+
+@kind("matmul_backward")
+def matmul_backward(call: Call) -> Cost:
+    """Each gradient has as many products as the forward pass: for every result, one along the side summed over."""
+    grad = call.shape("grad")
+    if not grad:
+        raise NotKnown("the shape of a matrix")
+    rows, width = prod(grad[:-1]), grad[-1]
+    if call.size("a") % max(rows, 1) == 0:
+        inner = call.size("a") // max(rows, 1)
+    else:  # the first matrix serves a whole batch
+        inner = call.size("b") // max(prod(grad[:-2]) * width, 1)
+    if not inner:
+        raise NotKnown("the side that is summed over")
+    return Cost(macs=prod(grad) * inner * sum(call.computed(2)))
+
+
 @kind("linear")
 def linear(call: Call) -> Cost:
     """x @ weight.T + bias."""
     x, weight = call.shape("x"), call.shape("weight")
     rows, width = prod(x[:-1]), prod(weight[:-1])
     return Cost(macs=rows * width * weight[-1], other=_added(call, rows * width))
+
+
+@kind("linear/by-result")
+def linear_by_result(call: Call) -> Cost:
+    """x @ weight + bias: the weight lies as [in, out]."""
+    results = size_of(call.out())
+    return Cost(macs=results * call.shape("x")[-1], other=_added(call, results))
+
+
+@kind("linear/packed")
+def linear_packed(call: Call) -> Cost:
+    """Weight and bias are not among the tensors, but results and inputs say how large they are."""
+    results = size_of(call.out())
+    return Cost(macs=results * call.shape("x")[-1], other=results)
 
 
 @kind("linear_backward")
@@ -52,11 +103,9 @@ def linear_backward(call: Call) -> Cost:
     return Cost(macs=one * (asked[0] + asked[1]), other=call.size("grad") if asked[2] else 0)
 
 
-@kind("packed_linear")
-def packed_linear(call: Call) -> Cost:
-    """The weight is not among the tensors, but results and inputs say how large it is."""
-    results = size_of(call.out())
-    return Cost(macs=results * call.shape("x")[-1], other=results)
+@kind("linear_backward/by-outputs")
+def linear_backward_by_outputs(call: Call) -> Cost:
+    return Cost(macs=call.size("grad") * call.shape("x")[-1] * sum(call.computed(2)))
 
 
 @kind("vecdot")
@@ -155,17 +204,6 @@ def trilinear(call: Call) -> Cost:
     third_expanded: list[int] = call.attr("expand3")
     middle = [1 if i in summed and i in third_expanded else size for i, size in enumerate(pair)]
     return Cost(macs=prod(pair) + prod(max(sizes) for sizes in zip(middle, third, strict=True)))
-
-
-@kind("library_matmul")
-def library_matmul(call: Call) -> Cost:
-    """A product whose transpositions are not known: (m·k)·(k·n)·(m·n) is (m·k·n) squared."""
-    sizes = [size_of(a.type) for a in call.inputs if a.type is not None][:2]
-    out = shape_of(call.out())
-    batch = prod(out[:-2])
-    if len(sizes) != 2 or not batch:
-        raise NotKnown("operands")
-    return Cost(macs=isqrt(sizes[0] * sizes[1] * prod(out) // batch))
 
 
 @kind("cdist")

@@ -19,14 +19,19 @@ MOVES = """
 copy cat stack repeat repeat_interleave roll flip pad where masked_fill tril triu diag diag_embed
 pixel_shuffle channel_shuffle im2col one_hot meshgrid block_diag cast gather_backward_copy
 slice_backward select_backward diagonal_backward slice_scatter select_scatter diagonal_scatter as_strided_scatter
-upsample_nearest max_unpool masked_select to_sparse to_dense to_mkldnn pack_sequence nested broadcast_copy reindex
+upsample_nearest max_unpool masked_select to_sparse to_dense to_mkldnn pack_sequence nested reindex
 all_gather all_to_all send receive quantize_repack take_diagonal unfold_copy rot90 shuffle fftshift
 """
+
+# Views in most frameworks; some copy.
+COPIED = "expand permute slice as_strided"
 
 for _name in VIEWS.split():
     kind(_name)(lambda call: VIEW)
 for _name in MOVES.split():
     kind(_name)(lambda call: MOVE)
+for _name in COPIED.split():
+    kind(f"{_name}/copied")(lambda call: MOVE)
 
 
 @kind("empty")

@@ -22,7 +22,7 @@ def layer_norm(call: Call) -> Cost:
     return Cost(other=call.size("x") * (_STATISTICS + _NORMALIZE + _affine(call)))
 
 
-@kind("batch_norm")
+@kind("batch_norm", "instance_norm")
 def batch_norm(call: Call) -> Cost:
     """Statistics are taken in training; otherwise the running ones are used."""
     training = call.attr("training", call.attr("use_input_stats"))
@@ -33,19 +33,29 @@ def batch_norm(call: Call) -> Cost:
     return Cost(other=call.size("x") * each, how=EXACT if training is not None else ESTIMATED)
 
 
-@kind("batch_norm_training")
+@kind("batch_norm/training")
 def batch_norm_training(call: Call) -> Cost:
     return Cost(other=call.size("x") * (_STATISTICS + _NORMALIZE + _affine(call)))
+
+
+@kind("batch_norm/evaluation")
+def batch_norm_evaluation(call: Call) -> Cost:
+    return Cost(other=call.size("x") * (_NORMALIZE + _affine(call)))
+
+
+@kind("batch_norm/by-is-test")
+def batch_norm_by_is_test(call: Call) -> Cost:
+    return (batch_norm_evaluation if call.attr("is_test", False) else batch_norm_training)(call)
+
+
+@kind("batch_norm/by-mode")
+def batch_norm_by_mode(call: Call) -> Cost:
+    return (batch_norm_training if call.attr("mode") == "TRAINING" else batch_norm_evaluation)(call)
 
 
 @kind("batch_norm_statistics")
 def batch_norm_statistics(call: Call) -> Cost:
     return Cost(other=call.size("x") * _STATISTICS)
-
-
-@kind("batch_norm_apply")
-def batch_norm_apply(call: Call) -> Cost:
-    return Cost(other=call.size("x") * (_NORMALIZE + _affine(call)))
 
 
 @kind("rms_norm")
@@ -60,9 +70,20 @@ def rms_norm_backward(call: Call) -> Cost:
     return Cost(other=call.size("x") * (7 * asked[0] + 2 * asked[1]))
 
 
-@kind("norm_backward")
+_BACKWARD = ("layer_norm_backward", "group_norm_backward", "instance_norm_backward", "batch_norm_backward")
+
+
+@kind(*_BACKWARD)
 def norm_backward(call: Call) -> Cost:
-    asked = call.mask(3)
+    return _norm_backward(call, call.mask(3))
+
+
+@kind(*(f"{name}/by-outputs" for name in _BACKWARD))
+def norm_backward_by_outputs(call: Call) -> Cost:
+    return _norm_backward(call, call.computed(3))
+
+
+def _norm_backward(call: Call, asked: list[bool]) -> Cost:
     return Cost(other=call.size("x") * (10 * asked[0] + 2 * asked[1] + asked[2]))
 
 

@@ -7,9 +7,10 @@ Integers and booleans count like floats.
 
 from __future__ import annotations
 
+from opscope.ir.attributes import MODULE
 from opscope.ops.call import Call, size_of
 from opscope.ops.cost import ESTIMATED, EXACT, Cost
-from opscope.ops.kinds import KINDS, VIEW, Rule, kind, table
+from opscope.ops.kinds import RULES, VIEW, Rule, kind, table
 
 # For each element of the result.
 ELEMENTWISE = table("""
@@ -20,26 +21,27 @@ ELEMENTWISE = table("""
 1: logical_not bitwise_not add sub mul div floor_divide remainder fmod pow maximum minimum fmax fmin atan2 copysign
 1: nextafter gcd lcm heaviside hypot eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or
 1: bitwise_xor bitwise_left_shift bitwise_right_shift clamp_min clamp_max quantize dequantize nan_to_num
-1: threshold_backward dropout_backward complex polar
+1: threshold_backward dropout_backward complex polar exp_backward log_backward square_backward sqrt_backward
+1: sin_backward cos_backward abs_backward scale_backward mean_backward
 2: fma add_relu clamp relu6 hardtanh leaky_relu silu logit xlogy xlog1py addcmul addcdiv ldexp float_power rrelu
 2: log_sigmoid softplus hardsigmoid hardtanh_backward leaky_relu_backward prelu_backward hardsigmoid_backward
-2: hardshrink_backward softshrink_backward dropout isclose quantize_per_channel
+2: hardshrink_backward softshrink_backward isclose quantize_per_channel
 3: elu selu celu lerp tanhshrink logaddexp softsign glu sigmoid_backward tanh_backward elu_backward fake_quantize
 3: log_sigmoid_backward softplus_backward logit_backward entr
 4: hardswish hardswish_backward mish ndtr log_ndtr fake_quantize_backward
 5: gelu glu_backward cross
 6: silu_backward
 7: mish_backward
-8: gelu_tanh
+8: gelu/tanh
 11: gelu_backward
-14: gelu_tanh_backward
+14: gelu_backward/tanh
 """)
 
 # For each element of the first argument.
 REDUCTIONS = table("""
 1: sum prod amax amin max_dim min_dim argmax argmin any all nansum count_nonzero trace cumsum cumprod cummax cummin
-1: segment_reduce adds_padding
-2: vector_norm aminmax nanmean
+1: segment_reduce pad_backward
+2: vector_norm aminmax nanmean squared_sum
 3: logcumsumexp
 4: var std logsumexp var_mean std_mean
 5: softmax log_softmax softmin
@@ -107,27 +109,52 @@ def _valued(rule: Rule) -> Rule:
     return valued
 
 
-KINDS["add"], KINDS["sub"] = _scaled(KINDS["add"]), _scaled(KINDS["sub"])
-KINDS["addcmul"], KINDS["addcdiv"] = _valued(KINDS["addcmul"]), _valued(KINDS["addcdiv"])
+RULES["add"], RULES["sub"] = _scaled(RULES["add"]), _scaled(RULES["sub"])
+RULES["addcmul"], RULES["addcdiv"] = _valued(RULES["addcmul"]), _valued(RULES["addcdiv"])
 
 
 def _is_tanh(call: Call) -> bool:
     return call.attr("approximate") == "tanh"
 
 
-_gelu, _gelu_backward = KINDS["gelu"], KINDS["gelu_backward"]
-KINDS["gelu"] = lambda call: (KINDS["gelu_tanh"] if _is_tanh(call) else _gelu)(call)
-KINDS["gelu_backward"] = lambda call: (KINDS["gelu_tanh_backward"] if _is_tanh(call) else _gelu_backward)(call)
+_gelu, _gelu_backward = RULES["gelu"], RULES["gelu_backward"]
+RULES["gelu"] = lambda call: (RULES["gelu/tanh"] if _is_tanh(call) else _gelu)(call)
+RULES["gelu_backward"] = lambda call: (RULES["gelu_backward/tanh"] if _is_tanh(call) else _gelu_backward)(call)
 
 
-@kind("training_dropout")
-def training_dropout(call: Call) -> Cost:
+@kind("scale")
+def scale(call: Call) -> Cost:
+    """x · scale + bias."""
+    return Cost(other=call.made() * (1 if call.attr("bias", 0) in (0, 0.0) else 2))
+
+
+@kind("add_backward", "sub_backward")
+def add_backward(call: Call) -> Cost:
+    """Nothing but adding up where an input was broadcast."""
+    grad = call.size("grad")
+    return Cost(other=sum(grad for made in call.gradients(2) if size_of(made) != grad))
+
+
+@kind("mul_backward", "div_backward", "maximum_backward", "minimum_backward")
+def mul_backward(call: Call) -> Cost:
+    """A product for each element of the gradient, and adding up where an input was broadcast."""
+    grad = call.size("grad")
+    return Cost(other=sum(grad if size_of(made) == grad else 2 * grad for made in call.gradients(2)))
+
+
+@kind("dropout")
+def dropout(call: Call) -> Cost:
     """Compare a random number, scale what is kept; in evaluation the tensor itself."""
     training = call.attr("train")
     if training is False:
         return VIEW
     # A module that fx left whole does not say in which mode it is.
-    return Cost(other=2 * call.made(), how=ESTIMATED if training is None and "module" in call.attrs else EXACT)
+    return Cost(other=2 * call.made(), how=ESTIMATED if training is None and MODULE in call.attrs else EXACT)
+
+
+@kind("dropout/by-is-test")
+def dropout_by_is_test(call: Call) -> Cost:
+    return VIEW if call.attr("is_test", False) else Cost(other=2 * call.made())
 
 
 @kind("mean")

@@ -25,6 +25,30 @@ def pool(call: Call) -> Cost:
     return Cost(other=prod(results) * prod(call.numbers("kernel_size", _dimensions(call, results))))
 
 
+@kind("max_pool/by-sides", "avg_pool/by-sides", "pool/by-sides")
+def pool_by_sides(call: Call) -> Cost:
+    """Height and width of the window are two attributes."""
+    return Cost(other=size_of(call.out()) * int(call.attr("height")) * int(call.attr("width")))
+
+
+@kind("pool")
+def pool_of_any_kind(call: Call) -> Cost:
+    """One operator for all pools: attributes say which one it is."""
+    return (adaptive_pool if _is_adaptive(call) else pool)(call)
+
+
+def _is_adaptive(call: Call) -> bool:
+    return bool(call.attr("global_pooling", False) or call.attr("adaptive", False))
+
+
+@kind("pool_backward")
+def pool_backward(call: Call) -> Cost:
+    """Where nothing says which pool it is, a maximum: the gradients of an average go to more places."""
+    if call.attr("pooling_type", "max") == "max":
+        return max_pool_backward(call)
+    return (adaptive_pool_backward if _is_adaptive(call) else avg_pool_backward)(call)
+
+
 @kind("avg_pool_backward")
 def avg_pool_backward(call: Call) -> Cost:
     """Every gradient goes to all places of its window."""
@@ -32,7 +56,7 @@ def avg_pool_backward(call: Call) -> Cost:
     return Cost(other=prod(grad) * prod(call.numbers("kernel_size", _dimensions(call, grad))))
 
 
-@kind("max_pool_backward")
+@kind("max_pool_backward", "adaptive_pool_backward/max")
 def max_pool_backward(call: Call) -> Cost:
     """Every gradient is added to one place."""
     return Cost(other=call.size("grad"))
@@ -81,8 +105,8 @@ def adaptive_pool(call: Call) -> Cost:
     return Cost(other=_windows(large, small, _pooled(large, small)))
 
 
-@kind("adaptive_avg_pool_backward")
-def adaptive_avg_pool_backward(call: Call) -> Cost:
+@kind("adaptive_pool_backward")
+def adaptive_pool_backward(call: Call) -> Cost:
     large, small = shape_of(call.out()), call.shape("grad")
     return Cost(other=_windows(large, small, _pooled(large, small)))
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 from opscope.errors import BadInput
 from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.readers import json_text
 from opscope.readers.source import Options, Source
 
 from . import netron, printed
@@ -80,23 +78,7 @@ def _parsed(source: Source) -> list[Flow]:
     data = source.read()
     try:
         if _is_json(source.head):
-            return [netron.parse(_json(data))]
+            return [netron.parse(json_text.parse(data))]
         return printed.parse_all(data.decode("utf-8", errors="replace"))
     except BadInput as error:
         raise BadInput(f"{source.name}: not a Hidet graph: {error}") from None
-
-
-def _json(data: bytes) -> Any:
-    enabled = gc.isenabled()
-    gc.disable()  # it would look at every object again and again while the tree grows
-    try:
-        return json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise BadInput(f"byte {error.start} is not UTF-8") from None
-    except RecursionError:
-        raise BadInput("its JSON is nested too deep") from None
-    except ValueError as error:
-        raise BadInput(f"bad JSON ({error}); it may have been cut off: copy or export it again") from None
-    finally:
-        if enabled:
-            gc.enable()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opscope.ir import NULL, Graph, GraphBuilder, Pools, Table, column
+from opscope.ir import NULL, Graph, GraphBuilder, Listing, Pools, Table, column
 from opscope.ir.columns import frozen
 
 from .flow import Flow, Operator, Tensor, line_places, printed
@@ -18,7 +17,7 @@ _DEEPEST = 20
 class Built:
     graph: Graph
     flow: Flow
-    listings: dict[str, str]
+    listings: dict[str, Listing]
     warnings: tuple[str, ...]
     constants: tuple[int, ...]  # the value of each constant
 
@@ -94,13 +93,13 @@ def _type(pools: Pools, tensor: Tensor) -> int:
 # -- texts ----------------------------------------------------------------------------------------
 
 
-def _listings(flow: Flow) -> dict[str, str]:
+def _listings(flow: Flow) -> dict[str, Listing]:
     text, places = (flow.text, line_places(flow.text, flow.operators)) if flow.text else printed(flow)
-    listings = _with_nodes("native", text, list(zip(places, range(len(places)), strict=True)))
-    return {**listings, **_tasks(flow.operators)}
+    native = Listing.of(text, zip(places, range(len(places)), strict=True))
+    return {"native": native, **_tasks(flow.operators)}
 
 
-def _tasks(operators: Sequence[Operator]) -> dict[str, str]:
+def _tasks(operators: Sequence[Operator]) -> dict[str, Listing]:
     """The definitions of what is computed, each once, with the operators that have it."""
     users: dict[str, list[int]] = {}
     for i, operator in enumerate(operators):
@@ -116,8 +115,4 @@ def _tasks(operators: Sequence[Operator]) -> dict[str, str]:
         places += [(number, nodes[0]) for number in range(len(lines), len(lines) + task.count("\n") + 2)]
         places += [(len(lines), node) for node in nodes[1:]]
         lines += [*task.split("\n"), ""]
-    return _with_nodes("code", "\n".join(lines).rstrip("\n"), places)
-
-
-def _with_nodes(kind: str, text: str, lines: Sequence[tuple[int, int]]) -> dict[str, str]:
-    return {kind: text, f"{kind}.nodes": json.dumps(lines, separators=(",", ":"))} if lines else {kind: text}
+    return {"code": Listing.of("\n".join(lines).rstrip("\n"), places)}

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from opscope.errors import BadInput
 from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.ir.measurements import TIMES, VALUES
 from opscope.readers.pickles import UnsafePickle, load_plain, looks_like_pickle
 from opscope.readers.source import Options, Source
 
@@ -68,13 +69,13 @@ def from_dump(
     tables = id_tables(built)
     values = value_table(dump, built)
     if values is not None:
-        tables["data"] = values
+        tables[VALUES] = values
     warnings = list(built.warnings)
     if report is not None:
         times, problems = time_table(report, built)
         warnings += problems
         if times is not None:
-            tables["times"] = times
+            tables[TIMES] = times
     return Capture(
         pools=pools,
         stages=[Stage(stage, built.graph, warnings=tuple(warnings))],

@@ -9,6 +9,7 @@ import numpy as np
 
 from opscope.ir import Column, Table, column
 from opscope.ir.columns import frozen
+from opscope.ir.measurements import Measured, statistics_of, times_table, values_table
 
 from .build import Built
 from .dump import Dump
@@ -28,22 +29,13 @@ def id_tables(built: Built) -> dict[str, Table]:
 
 def value_table(dump: Dump, built: Built) -> Table | None:
     """The values that a trace with trace_var_data holds. Variables without them are not in the table."""
-    index: list[int] = []
-    rows: list[list[float]] = []
+    found: dict[int, Measured] = {}
     for value, jittor_id in enumerate(built.value_ids):
         var = dump.vars.get(jittor_id)
         numbers = _numbers(var.data) if var is not None and var.data is not None else None
         if numbers is not None:
-            index.append(value)
-            rows.append(numbers)
-    if not index:
-        return None
-    known = [bool(row) for row in rows]
-    columns = {"values": column(rows)}
-    for name, figure in (("min", np.min), ("max", np.max), ("mean", np.mean)):
-        numbers = np.array([figure(row) if row else 0.0 for row in rows], dtype=np.float64)
-        columns[name] = column(numbers, known=known)
-    return Table(0, "value", frozen(index), columns)
+            found[value] = Measured(statistics_of(np.array(numbers, dtype=np.float64)), numbers)
+    return values_table(0, found) if found else None
 
 
 def _numbers(text: str) -> list[float] | None:
@@ -88,5 +80,6 @@ def time_table(report: Sequence[Any], built: Built) -> tuple[Table | None, list[
     def figures(place: int, unit: str) -> Column:
         return column(np.array([row[place] if row else 0.0 for row in found], dtype=np.float64), unit, known)
 
-    columns = {"time": figures(0, "ns"), "least": figures(1, "ns"), "most": figures(2, "ns"), "runs": figures(3, "")}
-    return Table(0, "group:kernel", frozen(range(len(found))), columns), warnings
+    more = {"least": figures(1, "ns"), "most": figures(2, "ns"), "runs": figures(3, "")}
+    means = [row[0] if row else 0.0 for row in found]
+    return times_table(0, "group:kernel", range(len(found)), means, known, more), warnings

@@ -1,7 +1,6 @@
 """One exported program (the `model.json` of a .pt2 file) as a graph.
 
-The JSON is torch's own schema (torch/_export/serde/schema.py): every argument is an object with one key that
-tells its kind, such as `{"as_tensor": {"name": "relu"}}`. Values are known by name, each graph has its own names.
+Values are known by name, each graph has its own names. `schema` reads the small parts of the JSON.
 """
 
 from __future__ import annotations
@@ -11,25 +10,29 @@ from typing import Any, NamedTuple, cast
 
 from opscope.errors import BadInput
 from opscope.ir import NULL, Graph, GraphBuilder, Pools
-from opscope.ir.pools import Dim, clean
+from opscope.ir.pools import clean
 
-from .names import (
-    EXPORT_DTYPES,
-    EXPORT_LAYOUTS,
-    EXPORT_MEMORY_FORMATS,
-    VIEWS,
-    base_name,
-    in_place,
-    op_name,
-)
+from .names import VIEWS, base_name, in_place, op_name
 from .places import Places
-from .symbols import readable
-
-Json = Mapping[str, Any]
+from .schema import (
+    LARGEST_DIM,
+    Json,
+    dim,
+    dtype,
+    expression,
+    flat,
+    items,
+    name_in,
+    name_of,
+    object_at,
+    plain,
+    spec_of,
+    string,
+    union,
+)
 
 _NO_SPEC: Json = {}
 _DEEPEST = 30  # graphs in graphs
-_LARGEST_DIM = 1 << 62
 # The arguments of higher-order operators: they have no schema, so the file does not name them.
 _ARGUMENTS = {
     "higher_order.cond": ("pred", "true_fn", "false_fn", "operands"),
@@ -52,12 +55,12 @@ class Program:
     """Builds the graph of one program. `tied` says which weights lie in the same file: name -> file."""
 
     def __init__(self, program: Json, pools: Pools, tied: Mapping[str, str]) -> None:
-        module = _object(program.get("graph_module"), "graph_module")
-        self.raw = _object(module.get("graph"), "graph_module.graph")
+        module = object_at(program.get("graph_module"), "graph_module")
+        self.raw = object_at(module.get("graph"), "graph_module.graph")
         signature = module.get("signature")
         specs: Json = cast("Json", signature) if isinstance(signature, dict) else {}
-        self.input_specs = [_spec(spec) for spec in _items(specs.get("input_specs"))]
-        self.output_specs = [_spec(spec) for spec in _items(specs.get("output_specs"))]
+        self.input_specs = [spec_of(spec) for spec in items(specs.get("input_specs"))]
+        self.output_specs = [spec_of(spec) for spec in items(specs.get("output_specs"))]
         self.pools, self.tied = pools, tied
         self.warnings: list[str] = []
         self.missing: list[str] = []  # names that are read and that nothing makes
@@ -79,7 +82,7 @@ class Program:
     def _results(self) -> None:
         """What the outputs are for: results, gradients, or the new content of a buffer, a parameter, an input."""
         for kind, spec in self.output_specs:
-            name = _name_in(spec.get("arg"))
+            name = name_in(spec.get("arg"))
             target = next((spec[key] for key in spec if key.endswith("_name") and isinstance(spec[key], str)), "")
             if name in self.results or not target:
                 continue
@@ -96,15 +99,15 @@ class Program:
         """
         if not any(kind.startswith("gradient_to_") for kind, _ in self.output_specs):
             return None
-        nodes = _items(self.raw.get("nodes"))
+        nodes = items(self.raw.get("nodes"))
         maker = {
             name: i
             for i, node in enumerate(nodes)
-            for argument in _items(node.get("outputs"))
-            for _, content in _flat(argument)
-            if (name := _name_of(content))
+            for argument in items(node.get("outputs"))
+            for _, content in flat(argument)
+            if (name := name_of(content))
         }
-        wanted = [_name_in(spec.get("arg")) for kind, spec in self.output_specs if not kind.startswith("gradient_to_")]
+        wanted = [name_in(spec.get("arg")) for kind, spec in self.output_specs if not kind.startswith("gradient_to_")]
         needed: set[int] = set()
         todo = [maker[name] for name in wanted if name in maker]
         while todo:
@@ -112,9 +115,9 @@ class Program:
             if i not in needed:
                 needed.add(i)
                 names = (
-                    _name_of(content)
-                    for argument in _items(nodes[i].get("inputs"))
-                    for _, content in _flat(argument.get("arg"))
+                    name_of(content)
+                    for argument in items(nodes[i].get("inputs"))
+                    for _, content in flat(argument.get("arg"))
                 )
                 todo += [maker[name] for name in names if name in maker]
         self.warnings.append(
@@ -134,9 +137,9 @@ class Program:
             return self._odd_type(meta)
         if found is None:
             sizes = key[1:]
-            if not all(type(size) is int and 0 <= size < _LARGEST_DIM for size in sizes):
+            if not all(type(size) is int and 0 <= size < LARGEST_DIM for size in sizes):
                 return self._odd_type(meta)
-            found = self.types[key] = self.pools.type(_dtype(key[0]), sizes)
+            found = self.types[key] = self.pools.type(dtype(key[0]), sizes)
         return found
 
     def _odd_type(self, meta: object) -> int:
@@ -145,8 +148,8 @@ class Program:
             return 0
         entry = cast("Json", meta)
         sizes = entry.get("sizes")
-        shape = [_dim(size) for size in cast("list[object]", sizes)] if isinstance(sizes, list) else None
-        return self.pools.type(_dtype(entry.get("dtype")), shape)
+        shape = [dim(size) for size in cast("list[object]", sizes)] if isinstance(sizes, list) else None
+        return self.pools.type(dtype(entry.get("dtype")), shape)
 
 
 class _Part:
@@ -164,19 +167,19 @@ class _Part:
             table = raw.get(f"sym_{kind}_values")
             entries: Json = cast("Json", table) if isinstance(table, dict) else {}
             for name, entry in entries.items():
-                self.symbols[name] = (kind, _expression(entry))
+                self.symbols[name] = (kind, expression(entry))
 
     # -- inputs ---------------------------------------------------------------------------------
 
     def inputs(self, specs: Sequence[tuple[str, Json]]) -> None:
         pools = self.program.pools
         first: dict[str, int] = {}  # file of a weight -> the value that has it
-        for i, argument in enumerate(_items(self.raw.get("inputs"))):
+        for i, argument in enumerate(items(self.raw.get("inputs"))):
             kind, spec = specs[i] if i < len(specs) else ("", _NO_SPEC)
-            arg_kind, content = _union(argument)
-            name = _name_of(content) or _string(spec.get("name"))
+            arg_kind, content = union(argument)
+            name = name_of(content) or string(spec.get("name"))
             role = {"parameter": "parameter", "buffer": "buffer", "tensor_constant": "constant"}.get(kind, "input")
-            full = _string(spec.get(f"{kind}_name")) or name
+            full = string(spec.get(f"{kind}_name")) or name
             if arg_kind == "as_tensor":
                 type_ = self.program.type(self.tensors.get(name))
             elif name in self.symbols:
@@ -199,18 +202,18 @@ class _Part:
         b, values, places = self.b, self.values, self.program.places
         phase = "forward"
         ops: dict[object, tuple[str, bool]] = {}  # target -> (op, its result lives in its first argument)
-        for raw in _items(self.raw.get("nodes")):
+        for raw in items(self.raw.get("nodes")):
             target = raw.get("target")
             known = ops.get(target) if isinstance(target, str) else None
             if known is None:
-                op = op_name(_string(target))
-                known = ops[_string(target)] = (op, in_place(op) or base_name(op) in VIEWS)
+                op = op_name(string(target))
+                known = ops[string(target)] = (op, in_place(op) or base_name(op) in VIEWS)
             op, shares = known
             inputs: list[int] = []
             args: list[str] = []
             attrs: dict[str, Any] = {}
             graphs: list[tuple[str, Json, int]] = []
-            for position, argument in enumerate(_items(raw.get("inputs"))):
+            for position, argument in enumerate(items(raw.get("inputs"))):
                 name = argument.get("name")
                 if not name or not isinstance(name, str):
                     known_names = _ARGUMENTS.get(op, ())
@@ -227,12 +230,12 @@ class _Part:
             metadata: Json = cast("Json", meta) if isinstance(meta, dict) else {}
             if "custom" in metadata:
                 attrs["custom"] = metadata["custom"]
-            outputs = list(self._outputs(_items(raw.get("outputs")), attrs))
+            outputs = list(self._outputs(items(raw.get("outputs")), attrs))
             node = b.node(
                 op,
                 inputs,
                 args=args,
-                name=_string(raw.get("name")),
+                name=string(raw.get("name")),
                 scope=places.scope(metadata.get("nn_module_stack")),
                 stack=places.stack(metadata.get("stack_trace")),
                 attrs=attrs,
@@ -257,14 +260,14 @@ class _Part:
     def _outputs(self, raw: Sequence[Json], attrs: dict[str, Any]) -> Iterator[tuple[str, int]]:
         """(name, type) of each value that a node makes. What it returns as None is no value."""
         if len(raw) == 1 and "as_tensor" in raw[0]:
-            name = _name_of(raw[0]["as_tensor"])
+            name = name_of(raw[0]["as_tensor"])
             yield name, self.program.type(self.tensors.get(name))
             return
         there: list[int] = []
         count = 0
         for argument in raw:
-            for kind, content in _flat(argument):
-                name = _name_of(content)
+            for kind, content in flat(argument):
+                name = name_of(content)
                 if kind == "as_none" or not name:
                     count += 1
                     continue
@@ -290,21 +293,21 @@ class _Part:
         graphs: list[tuple[str, Json, int]],
     ) -> None:
         """One argument: values go to `inputs`, with `args` as their names; plain data goes to `attrs`."""
-        kind, content = _union(argument)
+        kind, content = union(argument)
         if kind == "as_graph" and isinstance(content, dict):
             entry = cast("Json", content)
             inner = entry.get("graph")
             if isinstance(inner, dict):
-                label = _string(entry.get("name")) if name.isdigit() else name
+                label = string(entry.get("name")) if name.isdigit() else name
                 graphs.append((label or name, cast("Json", inner), len(inputs)))
         elif kind in ("as_tensor", "as_optional_tensor", "as_custom_obj", "as_token"):
             self._use(name, content, inputs, args)
         elif kind in ("as_tensors", "as_optional_tensors"):
-            for i, item in enumerate(_items(content)):
+            for i, item in enumerate(items(content)):
                 self._use(f"{name}[{i}]", item, inputs, args)
         elif kind == "as_nested_tensors":
             for i, row in enumerate(cast("list[object]", content) if isinstance(content, list) else []):
-                for j, item in enumerate(_items(row)):
+                for j, item in enumerate(items(row)):
                     self._use(f"{name}[{i}][{j}]", item, inputs, args)
         elif kind in ("as_sym_int", "as_sym_bool", "as_sym_float"):
             attrs_value = self._symbolic(name, content, inputs, args)
@@ -313,22 +316,22 @@ class _Part:
         elif kind in ("as_sym_ints", "as_sym_bools", "as_sym_floats"):
             attrs[name] = [
                 value if (value := self._symbolic(f"{name}[{i}]", item, inputs, args)) is not None else item_text
-                for i, item in enumerate(_items(content))
+                for i, item in enumerate(items(content))
                 for item_text in (self._symbol_text(item),)
             ]
         elif kind == "as_string_to_argument" and isinstance(content, dict):
             for key, inner_argument in cast("Json", content).items():
                 self._argument(f"{name}.{key}", inner_argument, inputs, args, attrs, graphs)
         else:
-            attrs[name] = _plain(kind, content)
+            attrs[name] = plain(kind, content)
 
     def _use(self, name: str, content: object, inputs: list[int], args: list[str]) -> None:
         args.append(name)
-        kind, inner = _union(content)
+        kind, inner = union(content)
         if kind == "as_none":
             inputs.append(NULL)
             return
-        called = _name_of(inner if kind == "as_tensor" else content)
+        called = name_of(inner if kind == "as_tensor" else content)
         value = self.values.get(called, NULL)
         if value == NULL:
             self.program.missing.append(called)
@@ -336,7 +339,7 @@ class _Part:
 
     def _symbolic(self, name: str, content: object, inputs: list[int], args: list[str]) -> Any:
         """A number as it is. A symbol is a value that some node made: it becomes a use, and None comes back."""
-        kind, inner = _union(content)
+        kind, inner = union(content)
         if kind != "as_name":
             return inner
         called = inner if isinstance(inner, str) else ""
@@ -347,7 +350,7 @@ class _Part:
         return None
 
     def _symbol_text(self, content: object) -> str:
-        _, called = _union(content)
+        _, called = union(content)
         if not isinstance(called, str):
             return ""
         return self.symbols.get(called, ("", ""))[1] or called
@@ -372,127 +375,23 @@ class _Part:
     # -- the end --------------------------------------------------------------------------------
 
     def finish(self) -> Graph:
-        for argument in _items(self.raw.get("outputs")):
-            for _, content in _flat(argument):
-                value = self.values.get(_name_of(content), NULL)
+        for argument in items(self.raw.get("outputs")):
+            for _, content in flat(argument):
+                value = self.values.get(name_of(content), NULL)
                 if value != NULL:
                     self.b.outputs.append(value)
         return self.b.freeze()
 
 
-# -- small parts of the schema ----------------------------------------------------------------------
-
-
-def _object(value: object, where: str) -> Json:
-    if not isinstance(value, dict):
-        raise BadInput(f"{where} is missing or no object; the file is damaged: save it again")
-    return cast("Json", value)
-
-
-def _items(value: object) -> list[Json]:
-    """The objects of a list; what is not an object has no meaning there."""
-    if not isinstance(value, list):
-        return []
-    return [item for item in cast("list[Any]", value) if isinstance(item, dict)]
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _dtype(number: object) -> str:
-    return EXPORT_DTYPES.get(number, "") if isinstance(number, int) else ""
-
-
-def _union(value: object) -> tuple[str, Any]:
-    """The kind and the content of an object with one key."""
-    if isinstance(value, dict):
-        for key, content in cast("dict[str, Any]", value).items():
-            return key, content
-    return "", None
-
-
-def _spec(value: object) -> tuple[str, Json]:
-    """The kind of an input or output, and what is said of it."""
-    kind, content = _union(value)
-    return kind, cast("Json", content) if isinstance(content, dict) else {}
-
-
-def _flat(argument: object) -> Iterator[tuple[str, object]]:
-    """The single values of an argument that may be a list."""
-    kind, content = _union(argument)
-    if isinstance(content, list):
-        for item in cast("list[object]", content):
-            if isinstance(item, list):
-                yield from ((kind, inner) for inner in cast("list[object]", item))
-            elif isinstance(item, dict) and "as_tensor" in item:
-                yield kind, cast("Json", item)["as_tensor"]
-            elif isinstance(item, dict) and "as_none" in item:
-                yield "as_none", item
-            else:
-                yield kind, item
-    else:
-        yield kind, content
-
-
-def _name_of(content: object) -> str:
-    """`{"name": …}`, `{"as_name": …}`."""
-    if not isinstance(content, dict):
-        return ""
-    entry = cast("Json", content)
-    return _string(entry.get("name")) or _string(entry.get("as_name"))
-
-
-def _name_in(argument: object) -> str:
-    """The name in a spec's argument, with or without the kind around it."""
-    return _name_of(argument) or _name_of(_union(argument)[1])
-
-
-def _dim(size: object) -> Dim:
-    kind, content = _union(size)
-    if kind == "as_int" and type(content) is int and 0 <= content < _LARGEST_DIM:
-        return content
-    return _expression(size) or None
-
-
-def _expression(entry: object) -> str:
-    kind, content = _union(entry)
-    if kind == "as_expr" and isinstance(content, dict):
-        return readable(_string(cast("Json", content).get("expr_str")))
-    return "" if content is None or isinstance(content, dict | list) else str(content)
-
-
-def _plain(kind: str, content: Any) -> Any:
-    """An argument that is no tensor, as plain data."""
-    if kind == "as_none":
-        return None
-    if kind in _ENUMS:
-        return _ENUMS[kind].get(content, content) if isinstance(content, int) else content
-    if kind == "as_device" and isinstance(content, dict):
-        entry = cast("Json", content)
-        index = entry.get("index")
-        return f"{entry.get('type')}:{index}" if isinstance(index, int) else _string(entry.get("type"))
-    if kind == "as_complex" and isinstance(content, dict):
-        return f"{content.get('real')}+{content.get('imag')}j"
-    return content
-
-
-_ENUMS: dict[str, dict[int, str]] = {
-    "as_scalar_type": EXPORT_DTYPES,
-    "as_layout": EXPORT_LAYOUTS,
-    "as_memory_format": EXPORT_MEMORY_FORMATS,
-}
-
-
 def _module_texts(graph: Json, depth: int) -> Iterable[object]:
     """The module stacks of all nodes, also inside of others."""
-    for node in _items(graph.get("nodes")):
+    for node in items(graph.get("nodes")):
         metadata = node.get("metadata")
         if isinstance(metadata, dict):
             yield cast("Json", metadata).get("nn_module_stack")
         if "higher_order" in str(node.get("target"))[:40] and depth < _DEEPEST:
-            for argument in _items(node.get("inputs")):
-                kind, content = _union(argument.get("arg"))
+            for argument in items(node.get("inputs")):
+                kind, content = union(argument.get("arg"))
                 if kind == "as_graph" and isinstance(content, dict):
                     inner = cast("Json", content).get("graph")
                     if isinstance(inner, dict):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, cast
 
 from opscope.errors import BadInput
-from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.ir import Capture, Listing, Origin, Pools, Stage
 from opscope.ir.pools import clean
+from opscope.readers import json_text
 from opscope.readers.source import Options, Source
 
 from .archive import TorchArchive, member_names, reading
@@ -78,7 +78,7 @@ def _capture(models: dict[str, bytes], weights: dict[str, dict[str, str]]) -> Ca
             Stage(
                 clean(name),
                 graph,
-                listings={"symbols": symbols} if symbols else {},
+                listings={"symbols": Listing(symbols)} if symbols else {},
                 warnings=(*_schema_warning(program), *building.warnings),
             )
         )
@@ -91,10 +91,7 @@ def _capture(models: dict[str, bytes], weights: dict[str, dict[str, str]]) -> Ca
 
 def parsed(text: bytes) -> dict[str, Any]:
     """A JSON object, or one line about what is wrong with it."""
-    try:
-        found = json.loads(text)
-    except ValueError as error:  # bad JSON, bad UTF-8, a number of thousands of digits
-        raise BadInput(f"bad JSON ({error}); it may have been cut off: copy or save it again") from None
+    found = json_text.parse(text)
     if not isinstance(found, dict):
         raise BadInput(f"its JSON is a {type(found).__name__}, not an object")
     return cast("dict[str, Any]", found)

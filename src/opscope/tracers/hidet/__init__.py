@@ -9,11 +9,10 @@ from typing import Any, cast
 
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
+from opscope.tracers.contract import RECORDS, Options, Tracer
 
 from .objects import snapshot
 from .session import Session
-
-HOW = ("auto", "record")
 
 
 def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType) -> Capture:
@@ -45,19 +44,8 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
     return session.one(flow)
 
 
-def start(
-    *,
-    model: Any = None,
-    optimizer: Any = None,
-    how: str = "auto",
-    caller: FrameType,
-    values: bool = False,
-    times: bool = False,
-    steps: int | None = None,
-) -> Session:
-    if steps is not None:
-        raise OpscopeError("Hidet compiles, it does not train: there are no steps to count")
-    return Session(import_hidet(), caller)
+def start(options: Options) -> Session:
+    return Session(import_hidet(), options.caller, values=options.values, times=options.times)
 
 
 def start_passes(caller: FrameType) -> Session:
@@ -94,3 +82,14 @@ def _tensors(hidet: Any, value: Any) -> list[Any]:
     if isinstance(value, list | tuple):
         return [tensor for item in cast("Sequence[Any]", value) for tensor in _tensors(hidet, item)]
     return []
+
+
+TRACER = Tracer(
+    name="Hidet",
+    how=RECORDS,
+    trace=trace,
+    start=start,
+    refuses={"steps": "it compiles models and does not train them"},
+    passes=start_passes,
+    runs_on=("torch",),  # it computes constants with torch while it compiles
+)

@@ -10,36 +10,52 @@ import numpy as np
 
 from opscope.ir import Capture, Origin, Pools, Stage, StageLink
 from opscope.ir.columns import frozen
+from opscope.ir.measurements import TIMES, VALUES
 from opscope.readers.hidet.build import Built, build
 from opscope.readers.hidet.flow import Flow
-from opscope.readers.sources import embed, exact
-from opscope.tracers.registry import NothingRecorded
+from opscope.sources import embed, exact
+from opscope.tracers import session
+from opscope.tracers.session import NothingRecorded
 
 from .objects import snapshot
+from .runs import Runs
 from .watch import Passed, Run, Watch
 
 
-class Session:
-    """See opscope.tracers.registry.Session."""
-
-    def __init__(self, hidet: Any, caller: FrameType | None, *, passes_only: bool = False) -> None:
+class Session(session.Session):
+    def __init__(
+        self,
+        hidet: Any,
+        caller: FrameType | None,
+        *,
+        passes_only: bool = False,
+        values: bool = False,
+        times: bool = False,
+    ) -> None:
         self._hidet = hidet
         self._passes_only = passes_only
         self.pools = Pools()
+        self._runs = Runs(hidet, values=values, times=times) if values or times else None
         self.watch = Watch(hidet, self.pools, caller)
+        self.open()
+        if self._runs is not None:
+            self._runs.open()
 
-    def abort(self) -> None:
+    def restore(self) -> None:
         self.watch.close()
+        if self._runs is not None:
+            self._runs.close()
 
     def finish(self) -> Capture:
+        self.close()
         watch = self.watch
-        watch.close()
         capture = self._capture("passes" if watch.runs else "trace")
         optimized = {id(operator) for run in watch.runs for operator in run.passes[0].operators}
         if not self._passes_only:
-            for graph in watch.traced:
+            for graph in self._graphs():
                 if not any(id(operator) in optimized for operator in graph.nodes):
                     self.add_graph(capture, snapshot(graph, watch.place, watch.names))
+                    self._measure(capture, list(graph.nodes))
         for run in watch.runs:
             self._add_run(capture, run)
         if not capture.stages:
@@ -48,7 +64,33 @@ class Session:
                 f"Hidet {what} while it was recorded: there is nothing to show (hidet.trace_from() and "
                 "Module.flow_graph_for() make graphs, hidet.graph.optimize() runs the passes)"
             )
+        if self._runs is not None and not self._runs.graphs:
+            capture.warnings.append(
+                "no FlowGraph ran while it was recorded, so nothing was measured: call the graph inside the block (a "
+                "CompiledGraph runs outside of Python, where its operators cannot be told apart)"
+            )
         return self.finished(capture)
+
+    def _graphs(self) -> list[Any]:
+        """Those that were traced here, and those that were there before and ran here; not what passes made."""
+        made = {id(operator) for run in self.watch.runs for passed in run.passes for operator in passed.operators}
+        found = list(self.watch.traced)
+        for graph in self._runs.graphs if self._runs is not None else ():
+            is_new = not any(known is graph for known in found)
+            if is_new and not any(id(operator) in made for operator in graph.nodes):
+                found.append(graph)
+        return found
+
+    def _measure(self, capture: Capture, operators: list[Any]) -> None:
+        """What is known of the runs of the newest stage, whose nodes are these operators."""
+        if self._runs is None:
+            return
+        number = len(capture.stages) - 1
+        stage = capture.stages[number]
+        tables = {TIMES: self._runs.times(number, operators), VALUES: self._runs.values(number, stage.graph, operators)}
+        for name, table in tables.items():
+            if table is not None:
+                capture.tables[f"{name} {stage.name}" if name in capture.tables else name] = table
 
     def finished(self, capture: Capture) -> Capture:
         root = os.path.dirname(self._hidet.__file__) + os.sep
@@ -84,6 +126,7 @@ class Session:
             if before is not None:
                 self._report(capture, before[0], passed)
             before = passed, built
+        self._measure(capture, run.passes[-1].operators)
 
     def _add(self, capture: Capture, built: Built, name: str, after: int | None, seconds: float | None) -> None:
         stage = len(capture.stages)

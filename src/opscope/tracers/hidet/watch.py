@@ -15,10 +15,10 @@ from typing import Any
 
 from opscope.ir import Frame, Pools
 from opscope.readers.hidet.flow import Flow
+from opscope.tracers.frames import OWN
 
 from .objects import Names, snapshot
 
-_OWN = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _DEEPEST = 64
 
 
@@ -127,7 +127,7 @@ class Watch:
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and frame is not self._base and len(frames) < _DEEPEST:
             code = frame.f_code
-            if not code.co_filename.startswith((self._root, _OWN, "<")):
+            if not code.co_filename.startswith((self._root, OWN, "<")):
                 frames.append(Frame(code.co_filename, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
             frame = frame.f_back
         return self.pools.stack(frames[::-1])

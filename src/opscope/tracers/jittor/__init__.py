@@ -5,15 +5,16 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
+
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
-from opscope.tracers.arguments import named_arguments
-from opscope.tracers.frames import variables_of
+from opscope.tracers.arguments import named_arguments, tensors_in
+from opscope.tracers.contract import RECORDS, Options, Tracer
+from opscope.tracers.frames import name_in_frame, variables_of
 
-from .names import name_in_frame, nested_variables
 from .session import Session, import_jittor
-
-HOW = ("auto", "record")
 
 
 def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType) -> Capture:
@@ -31,7 +32,7 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
     try:
         result = target(*args, **kwargs)
         # Held until the session has run what is pending: what nobody holds, Jittor does not compute.
-        held = [named.var for named in nested_variables(jt, "", result, depth=16)]
+        held = [var for _, var in tensors_in(jt.Var, result, depth=16)]
         jt.sync(held)
     except BaseException:
         session.abort()
@@ -39,22 +40,18 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
     return session.finish()
 
 
-def start(
-    *,
-    model: Any = None,
-    optimizer: Any = None,
-    how: str = "auto",
-    caller: FrameType,
-    values: bool = False,
-    times: bool = False,
-    steps: int | None = None,
-) -> Session:
-    if steps is not None:
-        raise OpscopeError("Jittor's tracer records a script to its end: make the script shorter instead of --steps")
+def start(options: Options) -> Session:
     jt = import_jittor()
-    roots = _roots(jt, caller, *_each(model), *_each(optimizer))
+    caller, model = options.caller, options.model
+    roots = _roots(jt, caller, *_each(model), *_each(options.optimizer))
     main = model if isinstance(model, jt.Module) else None
-    return Session(jt, roots, caller, model=main, values=values, times=times)
+    return Session(jt, roots, caller, model=main, values=options.values, times=options.times)
+
+
+def tensor(array: npt.NDArray[np.generic], dtype: str) -> Any:
+    if dtype == "bfloat16" or dtype.startswith("complex"):
+        raise OpscopeError(f"Jittor has no {dtype}")
+    return import_jittor().array(array).cast(dtype)
 
 
 def _each(given: Any) -> list[Any]:
@@ -72,3 +69,13 @@ def _roots(jt: Any, caller: FrameType, *given: Any) -> list[tuple[str, Any]]:
         if isinstance(value, kinds) and not any(root is value for _, root in roots):
             roots.append((name, value))
     return roots
+
+
+TRACER = Tracer(
+    name="Jittor",
+    how=RECORDS,
+    trace=trace,
+    start=start,
+    refuses={"steps": "its tracer records a script to its end; run fewer steps in the script instead"},
+    tensor=tensor,
+)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from types import FrameType
 from typing import Any, NamedTuple, cast
-
-from opscope.tracers.frames import locals_of, variables_of
 
 
 class Variable(NamedTuple):
@@ -25,22 +22,6 @@ class Named(NamedTuple):
     name: str
     var: Any
     role: str
-
-
-def name_in_frame(frame: FrameType | None, value: Any) -> str | None:
-    """The variable of this frame that holds the value: a local, a global, or an attribute of `self`."""
-    if frame is None:
-        return None
-    own = locals_of(frame)
-    holders: list[Mapping[str, Any]] = [own, frame.f_globals]
-    owner = own.get("self")
-    if owner is not None and owner is not value:
-        holders.append(getattr(owner, "__dict__", {}))
-    for holder in holders:
-        for name, held in holder.items():
-            if held is value and name.isidentifier() and not name.startswith("__"):
-                return name
-    return None
 
 
 def submodules(root: Any) -> dict[int, tuple[tuple[str, Any], ...]]:
@@ -106,30 +87,6 @@ def optimizer_variables(jt: Any, optimizer: Any, name: str, parameters: Mapping[
     for key, held in attributes.items():
         if isinstance(held, jt.Var):
             yield Named(f"{name}.{key}", held, "state")
-
-
-def nested_variables(jt: Any, name: str, value: Any, depth: int = 4, most: int | None = None) -> Iterator[Named]:
-    """The tensors in a value that may be a tensor, or a list, tuple or dict of such values. Containers with
-    more than `most` items are not looked into. Other mappings are not either: they may load what they hold."""
-    if isinstance(value, jt.Var):
-        yield Named(name, value, "input")
-    elif depth and isinstance(value, list | tuple | dict):
-        held = cast("list[Any] | dict[Any, Any]", value)
-        if most is not None and len(held) > most:
-            return
-        if isinstance(held, dict):
-            for key, item in held.items():
-                yield from nested_variables(jt, f"{name}.{key}", item, depth - 1, most)
-        else:
-            for number, item in enumerate(held):
-                yield from nested_variables(jt, f"{name}[{number}]", item, depth - 1, most)
-
-
-def frame_variables(jt: Any, frame: FrameType) -> Iterator[Named]:
-    """The tensors that the user's own variables hold: a batch that was made before the recording."""
-    for name, value in variables_of(frame).items():
-        if not name.startswith("_"):
-            yield from nested_variables(jt, name, value, depth=2, most=256)
 
 
 def describe(var: Any, name: str, role: str) -> Variable:

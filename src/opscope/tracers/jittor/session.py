@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from opscope.errors import OpscopeError
 from opscope.ir import Capture, Pools
 from opscope.readers.jittor import KnownVar, from_dump
-from opscope.readers.sources import embed, exact
-from opscope.tracers.registry import NothingRecorded
+from opscope.sources import embed, exact
+from opscope.tracers import session
+from opscope.tracers.session import NothingRecorded
 
 from . import dumps
 from .dumps import Dump
@@ -44,9 +45,7 @@ def import_jittor() -> Any:
     return jittor
 
 
-class Session:
-    """See opscope.tracers.registry.Session."""
-
+class Session(session.Session):
     def __init__(
         self,
         jt: Any,
@@ -71,6 +70,7 @@ class Session:
         self._watcher = Watcher(jt, roots)
         self._watching = False
         self._on = False
+        self.open()
         try:
             self._begin(arguments, caller, values, times)
         except BaseException:
@@ -129,16 +129,15 @@ class Session:
         except BaseException:
             self.abort()
             raise
-        self._restore()
+        self.close()
         return self._capture()
 
-    def abort(self) -> None:
-        """Put everything back and forget what was recorded. May be called at any point."""
+    def restore(self) -> None:
         self._stop_watching()
         try:
             self._stop_profiler()
         finally:
-            self._restore()
+            self._restore_flags()
 
     def _stop_watching(self) -> None:
         if self._watching:
@@ -155,7 +154,7 @@ class Session:
             profiler, self._profiler = self._profiler, None
             profiler.__exit__(None, None, None)
 
-    def _restore(self) -> None:
+    def _restore_flags(self) -> None:
         for place, name, before in reversed(self._patched):
             setattr(place, name, before)
         self._patched.clear()

@@ -10,11 +10,11 @@ training step, from 1) and `pending` (it was made before the recording and ran i
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections import Counter
-from pathlib import Path
 from typing import Any, NamedTuple
+
+from opscope.tracers.frames import OWN
 
 from .watch import Call, Watcher
 
@@ -23,7 +23,6 @@ Entry = dict[str, Any]
 
 Numbered = tuple[Call, int]  # a call, and which call of that module by its caller it is
 
-_OWN = str(Path(__file__).parents[2]) + os.sep
 _DISPATCH = frozenset({"__call__", "__hooked_call__", "__half_call__"})
 
 
@@ -195,6 +194,6 @@ def _is_lines(raw: list[Entry]) -> bool:
 
 def _is_hidden(line: _Line) -> bool:
     """opscope's own lines, Python's imports, and Jittor's way from a module's call to its execute()."""
-    return line.file.startswith((_OWN, "<frozen ")) or (
+    return line.file.startswith((OWN, "<frozen ")) or (
         line.function in _DISPATCH and line.file.endswith("/jittor/__init__.py")
     )

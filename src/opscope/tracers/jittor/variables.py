@@ -13,16 +13,10 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from .names import (
-    Named,
-    Variable,
-    describe,
-    frame_variables,
-    module_variables,
-    nested_variables,
-    optimizer_variables,
-    submodules,
-)
+from opscope.tracers.arguments import tensors_in
+from opscope.tracers.frames import tensors_held_in
+
+from .names import Named, Variable, describe, module_variables, optimizer_variables, submodules
 from .watch import Rebound
 
 _FINISHED = 1 << 1  # NodeFlags::_finished in Jittor's node.h
@@ -55,12 +49,9 @@ def named_tensors(
         if isinstance(root, jt.optim.Optimizer):
             for named in optimizer_variables(jt, root, name, parameters):
                 found.setdefault(id(named.var), named)
-    for name, value in arguments:
-        for named in nested_variables(jt, name, value):
-            found.setdefault(id(named.var), named)
-    if frame is not None:
-        for named in frame_variables(jt, frame):
-            found.setdefault(id(named.var), named)
+    given = [found for name, value in arguments for found in tensors_in(jt.Var, value, name)]
+    for name, var in [*given, *(tensors_held_in(frame, jt.Var, depth=2) if frame is not None else ())]:
+        found.setdefault(id(var), Named(name, var, "input"))
     return list(found.values())
 
 

@@ -16,7 +16,9 @@ from bisect import bisect_right
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, cast
 
-from .names import name_in_frame, submodules
+from opscope.tracers.frames import name_in_frame
+
+from .names import submodules
 
 # Methods of a tensor object that make it stand for another node: an in-place write, seen from outside.
 REBINDS = frozenset({"update", "assign", "_update", "check_cascade_setitem", "start_grad"})

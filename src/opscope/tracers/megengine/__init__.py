@@ -8,15 +8,18 @@ import io
 from types import FrameType
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from opscope.errors import OpscopeError
 from opscope.ir import Capture, Origin
 from opscope.readers.megengine import capture_of
 from opscope.readers.megengine.model import decode
 from opscope.tracers.arguments import named_arguments
+from opscope.tracers.contract import RECORDS, Options, Tracer
 
 from .session import Session
 
-HOW = ("auto", "record", "dump")
 _FAITHFUL: dict[str, Any] = {"keep_opr_name": True, "keep_var_name": 2, "optimize_for_inference": False}
 
 
@@ -49,22 +52,16 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
     return session.finish(result)
 
 
-def start(
-    *,
-    model: Any = None,
-    optimizer: Any = None,
-    how: str = "auto",
-    caller: FrameType,
-    values: bool = False,
-    times: bool = False,
-    steps: int | None = None,
-) -> Session:
-    if values:
-        raise OpscopeError("values=True is not there for MegEngine: its tensors are computed in the background")
-    if how == "dump":
-        raise OpscopeError("how='dump' captures a model, not a block: opscope.trace(model, x, how='dump')")
+def start(options: Options) -> Session:
+    model = options.model
     models = [(type(model).__name__, model)] if model is not None and hasattr(model, "named_modules") else ()
-    return Session(caller, models=models, times=times, steps=steps)
+    return Session(options.caller, models=models, times=options.times, steps=options.steps)
+
+
+def tensor(array: npt.NDArray[np.generic], dtype: str) -> Any:
+    if dtype in ("bfloat16", "float64", "int64") or dtype.startswith("complex"):
+        raise OpscopeError(f"MegEngine has no {dtype}")
+    return importlib.import_module("megengine").Tensor(array.astype(dtype))
 
 
 def _traced(traced: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture:
@@ -91,3 +88,13 @@ def _dumped(graph: Any, how: str) -> Capture:
     capture.tables.pop("weights in the file", None)  # of a file that nobody has
     capture.origin = Origin("", "megengine", str(importlib.import_module("megengine").__version__), how)
     return capture
+
+
+TRACER = Tracer(
+    name="MegEngine",
+    how=(*RECORDS, "dump"),
+    trace=trace,
+    start=start,
+    refuses={"values": "it computes tensors asynchronously"},
+    tensor=tensor,
+)

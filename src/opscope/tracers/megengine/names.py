@@ -5,11 +5,9 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from opscope.tracers.frames import locals_of, variables_of
-
-_DEEPEST = 8
+from opscope.tracers.frames import name_in_stack
 
 
 class Step(NamedTuple):
@@ -50,7 +48,7 @@ class Modules:
         reference = self._references.get(id(module))
         if reference is None or reference() is not module:
             self._ways.pop(id(module), None)
-            self.add(variable(frame, module) or type(module).__name__, module)
+            self.add(name_in_stack(frame, module) or type(module).__name__, module)
         return self._ways[id(module)]
 
     def knows(self, module: Any) -> bool:
@@ -69,34 +67,3 @@ class Modules:
                 yield tensor, Known(prefix + path, "parameter")
             for path, tensor in model.named_buffers():
                 yield tensor, Known(prefix + path, "buffer")
-
-
-def nested(tensor_type: type[Any], name: str, value: Any, depth: int = _DEEPEST) -> Iterator[tuple[str, Any]]:
-    """The tensors in a value that may be a container of such values."""
-    if isinstance(value, tensor_type):
-        yield name, value
-    elif depth and isinstance(value, list | tuple):
-        for i, item in enumerate(cast("list[Any]", value)):
-            yield from nested(tensor_type, f"{name}[{i}]", item, depth - 1)
-    elif depth and isinstance(value, dict):
-        for key, item in cast("dict[Any, Any]", value).items():
-            yield from nested(tensor_type, f"{name}.{key}", item, depth - 1)
-
-
-def held(frame: FrameType, kind: type[Any]) -> Iterator[tuple[str, Any]]:
-    """What the user's variables hold of this type, with the names that he gave."""
-    for name, value in variables_of(frame).items():
-        if isinstance(value, kind) and not name.startswith("_"):
-            yield name, value
-
-
-def variable(frame: FrameType | None, value: Any) -> str | None:
-    """The variable that holds a value, in the nearest frame that has one."""
-    for _ in range(12):
-        if frame is None:
-            return None
-        for name, found in locals_of(frame).items():
-            if found is value and name.isidentifier() and name != "self" and not name.startswith("_"):
-                return name
-        frame = frame.f_back
-    return None

@@ -8,11 +8,10 @@ the function that it is bound to. While MegEngine's own `trace_module` is at wor
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-Hook = Callable[..., Sequence[Any]]
 _NAME = "_opscope_hook"
 
 

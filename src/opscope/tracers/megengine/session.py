@@ -8,32 +8,29 @@ import sys
 import time
 from bisect import bisect
 from collections.abc import Sequence
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, cast
 
 import numpy as np
 
 from opscope.errors import OpscopeError
-from opscope.ir import Capture, Frame, GraphBuilder, Origin, Pools, Stage, Table, column
-from opscope.ir.columns import frozen
+from opscope.ir import Capture, Frame, GraphBuilder, Origin, Pools, Stage, Table
+from opscope.ir.measurements import TIMES, times_table
 from opscope.readers.megengine.kinds import op_name
-from opscope.readers.sources import embed, exact
-from opscope.tracers.registry import NothingRecorded
+from opscope.sources import embed, exact
+from opscope.tracers import session
+from opscope.tracers.arguments import tensors_in
+from opscope.tracers.frames import OWN, held_in, name_in_stack
+from opscope.tracers.session import NothingRecorded
 
-from .names import Known, Modules, Step, held, nested, variable
+from .names import Known, Modules, Step
 from .private import OperatorHook, value_id
 from .watch import Watcher
 
-_OWN = str(Path(__file__).parents[2]) + os.sep
 _LEFT_OUT = frozenset(("workspace_limit", "comp_node", "scope"))  # of how it runs, and not of what it computes
 
-OPEN: list[Session] = []  # those under way, for who wants to show how far they are
 
-
-class Session:
-    """See opscope.tracers.registry.Session."""
-
+class Session(session.Session):
     def __init__(
         self,
         caller: FrameType,
@@ -73,11 +70,11 @@ class Session:
         self._made: list[tuple[int, tuple[int, int]]] = []  # by optimizers: MegEngine's number, (value, node)
         self._types: dict[int, int] = {}
         self._failure = ""
-        for name, found in models or held(caller, megengine.module.Module):
+        for name, found in models or held_in(caller, megengine.module.Module):
             if not self._modules.knows(found):
                 self._modules.add(name, found)
         self._given = [
-            (name, tensor) for label, value in arguments for name, tensor in nested(self._tensor, label, value)
+            (name, tensor) for label, value in arguments for name, tensor in tensors_in(self._tensor, value, label)
         ]
         self._take_names()
         for name, tensor in self._given:
@@ -90,7 +87,7 @@ class Session:
         )
         self._hook.install()
         self._watcher.install()
-        OPEN.append(self)
+        self.open()
 
     @property
     def count(self) -> int:
@@ -99,11 +96,11 @@ class Session:
     # -- the end --------------------------------------------------------------------------------
 
     def finish(self, result: Any = None) -> Capture:
-        self._stop()
+        self.close()
         if not self._b.n_nodes:
             raise NothingRecorded("MegEngine ran no operator while it was recorded: there is no graph to show")
         self._take_names()
-        for _, tensor in nested(self._tensor, "", result):
+        for _, tensor in tensors_in(self._tensor, result):
             value = self._values.get(value_id(tensor))
             if value is not None:
                 self._b.outputs.append(value)
@@ -124,9 +121,7 @@ class Session:
         tables: dict[str, Table] = {}
         if self._times is not None:
             nanoseconds = np.array(self._times, dtype=np.float64) * 1e9
-            tables["time by operator"] = Table(
-                0, "node", frozen(range(graph.n_nodes)), {"time": column(nanoseconds, "ns")}
-            )
+            tables[TIMES] = times_table(0, "node", range(graph.n_nodes), nanoseconds)
         capture = Capture(
             pools=self._pools,
             stages=[Stage("recorded", graph)],
@@ -137,12 +132,7 @@ class Session:
         embed(capture, lambda path: None if path.startswith(self._root) else exact(path))
         return capture
 
-    def abort(self) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
-        if self in OPEN:
-            OPEN.remove(self)
+    def restore(self) -> None:
         self._watcher.remove()
         self._hook.remove()
         self._caller = None
@@ -243,8 +233,8 @@ class Session:
         frame = sys._getframe(1)
         while frame is not None and frame is not self._stop_at:
             file = frame.f_code.co_filename
-            if not file.startswith((_OWN, self._root)):
-                for name, tensor in held(frame, self._tensor):
+            if not file.startswith((OWN, self._root)):
+                for name, tensor in held_in(frame, self._tensor):
                     if value_id(tensor) == number:
                         return Known(name, "input")
             frame = frame.f_back
@@ -257,7 +247,7 @@ class Session:
         frames: list[FrameType] = []
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and frame is not self._stop_at:
-            if not frame.f_code.co_filename.startswith((_OWN, self._root, "<frozen ")):
+            if not frame.f_code.co_filename.startswith((OWN, self._root, "<frozen ")):
                 frames.append(frame)
             frame = frame.f_back
         key = tuple((id(f.f_code), f.f_lasti) for f in frames)
@@ -274,7 +264,7 @@ class Session:
         scope, above = self._scopes[-1] if self._scopes else (0, ())
         if not self._modules.knows(module) and self._scopes:
             # Made on the way and held by no model: it stands where it is called.
-            way = (*above, Step(variable(frame, module) or "", type(module).__name__))
+            way = (*above, Step(name_in_stack(frame, module) or "", type(module).__name__))
         else:
             way = self._modules.way(module, frame)
         inside = way[len(above) :] if way[: len(above)] == above else way

@@ -5,17 +5,19 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
 from opscope.tracers.arguments import named_arguments
+from opscope.tracers.contract import RECORDS, Options, Tracer
 
 from . import private
 from .autograd import measure, of_tensors
 from .layers import layers_in
 from .passes import Pass
 from .session import Session
-
-HOW = ("auto", "record", "autograd", "program")
 
 
 def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType) -> Capture:
@@ -79,17 +81,24 @@ def _backward(session: Session, result: Any, statistics: bool) -> list[str]:
     return warnings
 
 
-def start(
-    *,
-    model: Any = None,
-    optimizer: Any = None,
-    how: str = "auto",
-    caller: FrameType,
-    values: bool = False,
-    times: bool = False,
-    steps: int | None = None,
-) -> Session:
-    """`values=True` measures the gradients (norm, min, max, mean, NaN and Inf counts)."""
-    if how not in ("auto", "record"):
-        raise OpscopeError(f"how={how!r} captures a layer or tensors: opscope.trace(…, how={how!r})")
-    return Session(caller, layers=layers_in(caller, model), statistics=values, times=times, steps=steps)
+def start(options: Options) -> Session:
+    return Session(
+        options.caller,
+        layers=layers_in(options.caller, options.model),
+        values=options.values,
+        times=options.times,
+        steps=options.steps,
+    )
+
+
+def tensor(array: npt.NDArray[np.generic], dtype: str) -> Any:
+    return private.the_paddle().to_tensor(array).astype(dtype)
+
+
+TRACER = Tracer(
+    name="PaddlePaddle",
+    how=(*RECORDS, "autograd", "program"),
+    trace=trace,
+    start=start,
+    tensor=tensor,
+)

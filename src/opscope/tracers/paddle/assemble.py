@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opscope.ir import Capture, GraphBuilder, Origin, Pools, Stage
+from opscope.ir.measurements import TIMES, VALUES, Measured, times_table, values_table
 from opscope.readers.paddle.backward import Edge, Placing, gradient_table, in_order, layer_scope
 from opscope.readers.paddle.names import forward_op
 
@@ -77,6 +78,23 @@ class Assembly:
             self._link_second(placings)
             for after, before in self._again.items():
                 self.builder.link("recompute", self._rows[before], self._rows[after])
+
+    # -- what was measured ------------------------------------------------------------------------
+
+    def seconds(self) -> dict[int, float]:
+        """By node. A gradient node's is the time from the end of the one before it."""
+        found: dict[int, float] = {}
+        if self.recorder.is_timed:
+            found |= {self._rows[i]: seconds for i, seconds in enumerate(self.recorder.seconds) if i in self._rows}
+            for watched, placing in zip(self.recorder.passes, self._placings, strict=True):
+                found |= {placing.rows[i]: seconds for i, seconds in watched.seconds.items()}
+        return found
+
+    def measured(self) -> dict[int, Measured]:
+        """By value: results of operators, and gradients."""
+        found = {self.values[i]: row for i, row in self.recorder.measured.items() if i in self.values}
+        by_edge = {edge: row for watched in self.recorder.passes for edge, row in watched.measured.items()}
+        return found | {value: by_edge[id(edge)] for value, edge in self.gradients if id(edge) in by_edge}
 
     # -- values -----------------------------------------------------------------------------------
 
@@ -210,4 +228,11 @@ def capture_of(assembly: Assembly, how: str, stage: str) -> Capture:
     table = gradient_table(assembly.gradients)
     if table is not None:
         capture.tables["gradients"] = table
+    seconds, measured = assembly.seconds(), assembly.measured()
+    if seconds:
+        rows = range(graph.n_nodes)
+        nanoseconds = [seconds.get(row, 0.0) * 1e9 for row in rows]
+        capture.tables[TIMES] = times_table(0, "node", rows, nanoseconds, [row in seconds for row in rows])
+    if measured:
+        capture.tables[VALUES] = values_table(0, measured)
     return capture

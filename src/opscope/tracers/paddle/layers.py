@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
-from opscope.tracers.frames import locals_of, variables_of
+from opscope.tracers.frames import held_in, name_in_stack, tensors_held_in
 
 from . import private
 
@@ -82,7 +82,7 @@ class Layers:
     def _root_name(self, layer: Any, frame: FrameType | None) -> str:
         known = self.roots.get(id(layer))
         if known is None or known[1]() is not layer:
-            name = _variable(frame, layer) or type(layer).__name__
+            name = name_in_stack(frame, layer) or type(layer).__name__
             known = name, weakref.ref(layer)
             if len(self.open) == 1 or all(owner is None for owner in self._owners[:-1]):
                 self.roots[id(layer)] = known
@@ -121,22 +121,11 @@ def _all(layer: Any) -> Iterator[tuple[str, Any, str]]:
         yield path, tensor, "buffer"
 
 
-def _variable(frame: FrameType | None, value: Any) -> str | None:
-    for _ in range(12):
-        if frame is None:
-            return None
-        for name, held in locals_of(frame).items():
-            if held is value and name.isidentifier() and name != "self" and not name.startswith("_"):
-                return name
-        frame = frame.f_back
-    return None
-
-
 def layers_in(frame: FrameType, given: Any = None) -> list[tuple[str, Any]]:
     """The layers given, and those among the user's variables, with the names that he gave them."""
     kind = private.the_paddle().nn.Layer
     listed: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore
-    variables = [(n, v) for n, v in variables_of(frame).items() if isinstance(v, kind) and not n.startswith("_")]
+    variables = list(held_in(frame, kind))
     found: list[tuple[str, Any]] = []
     for layer in listed:
         if isinstance(layer, kind):
@@ -149,9 +138,7 @@ def layers_in(frame: FrameType, given: Any = None) -> list[tuple[str, Any]]:
 
 def variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
     """The tensors that the user's own variables hold."""
-    for name, value in variables_of(frame).items():
-        if not name.startswith("_") and (not isinstance(value, list | tuple | dict) or len(value) < 256):  # pyright: ignore
-            yield from private.tensors_in(value, name, depth=2)
+    return tensors_held_in(frame, private.the_paddle().Tensor, depth=2)
 
 
 def leaves(named: Iterator[tuple[str, Any]]) -> dict[int, tuple[str, Any]]:

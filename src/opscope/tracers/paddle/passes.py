@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
-from opscope.readers.paddle.backward import Edge, GradNode, types_from_leaves
+from opscope.ir.measurements import Measured, first_of, statistics_of
+from opscope.readers.paddle.backward import FIGURES, Edge, GradNode, types_from_leaves
 
 from . import private
-from .statistics import figures
+from .measuring import numbers_of
 
 _LEFT_BEHIND: list[Any] = []
 
@@ -35,12 +36,21 @@ class Pass:
         roots: Iterable[Any],
         *,
         statistics: bool = False,
+        values: bool = False,
+        clock: Callable[[], float] | None = None,
         tick: Callable[[], int] | None = None,
         others: Container[int] | None = None,
     ) -> None:
-        """`others`: pointers of the nodes that somebody else has hooks on, where that is known: only there tensors
+        """`statistics` measures the gradients, `values` also keeps their numbers, `clock` times the nodes.
+
+        `others`: pointers of the nodes that somebody else has hooks on, where that is known: only there tensors
         are handed back."""
-        self.statistics = statistics
+        self._statistics = statistics or values
+        self._values = values
+        self._clock = clock
+        self._resumed = 0.0  # when the engine last went on
+        self.seconds: dict[int, float] = {}  # node -> the time since the engine went on until it had run
+        self.measured: dict[int, Measured] = {}  # by id of an edge
         self._others = others
         self._back: list[Any] = []
         self.nodes: list[GradNode] = []
@@ -50,7 +60,7 @@ class Pass:
         self.ran = False
         self.failed = False
         self.register = register
-        self.measure: Callable[[Any], tuple[float, ...] | None] = figures
+        self.numbers_of: Callable[[Any], Any] = numbers_of
         self._tick = tick or self._count
         self._alive: list[Any] = []  # an address only means something while its node lives
         self._handles: list[Any] = []
@@ -96,6 +106,8 @@ class Pass:
     # -- watching ---------------------------------------------------------------------------------
 
     def watch(self) -> None:
+        if self._clock is not None:
+            self._resumed = self._clock()
         for i, node in enumerate(self._alive):
             if private.can_hook(self.nodes[i].name):
                 self._register(i, node)
@@ -111,6 +123,8 @@ class Pass:
         pointer = int(self.nodes[i].ptr, 16)
 
         def look(outputs: Any, inputs: Any) -> list[Any]:
+            if self._clock is not None:
+                self.seconds.setdefault(i, self._clock() - self._resumed)
             try:
                 if self._handles:
                     self._see(i, outputs, inputs)
@@ -118,6 +132,8 @@ class Pass:
                 self.nodes[i].attrs.setdefault("not seen", f"{type(error).__name__}: {error}"[:200])
             keep = self._others is not None and pointer not in self._others
             self._back[:] = [None if keep or not _is_tensor(held) else held for held in outputs]
+            if self._clock is not None:
+                self._resumed = self._clock()
             return self._back
 
         return look
@@ -146,8 +162,17 @@ class Pass:
             self._buffers.setdefault(edge.target, []).append((edge, _memory(tensor)))
             if (made_by := private.gradient_node(tensor)) is not None:
                 self.second.append((i, int(made_by.node_ptr())))
-            if self.statistics:
-                edge.figures = self.measure(tensor)
+            if self._statistics:
+                self._measure(edge, tensor)
+
+    def _measure(self, edge: Edge, tensor: Any) -> None:
+        numbers = self.numbers_of(tensor)
+        if numbers is None:
+            return
+        statistics = statistics_of(numbers)
+        edge.figures = tuple(float(getattr(statistics, name)) for name in FIGURES)
+        if self._values:
+            self.measured[id(edge)] = Measured(statistics, first_of(numbers))
 
     def _describe(self, edge: Edge, tensor: Any, evidence: str) -> None:
         edge.dtype = self._word(tensor.dtype).removeprefix("paddle.")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from types import CodeType, FrameType
 
 from opscope.ir import Frame
+from opscope.tracers.frames import OWN
 
 from . import private
 
 # What a stack says about the operators called there.
 INIT, OPTIMIZER, RECOMPUTE = 1, 2, 4
 
-_OWN = str(Path(__file__).parents[2]) + os.sep
 _HIDDEN = ("nn/layer/layers.py", "utils/decorator_utils.py", "base/wrapped_decorator.py", "base/framework.py")
 
 
@@ -50,7 +49,7 @@ class Places:
                 # Paddle's own way from a call to what it calls says nothing.
                 if inside not in _HIDDEN:
                     frames.append(Frame(file, frame.f_lineno or 0, code.co_name))
-            elif not file.startswith((_OWN, "<frozen ")):
+            elif not file.startswith((OWN, "<frozen ")):
                 frames.append(Frame(file, frame.f_lineno or 0, code.co_name))
             frame = frame.f_back
         place = self._ids[key] = len(self.rows)

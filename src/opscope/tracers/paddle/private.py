@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opscope.errors import OpscopeError
+from opscope.tracers import arguments
 
 # Methods of a tensor that run an operator without going through `_C_ops`, and the operator's name.
 METHODS = {
@@ -93,14 +94,6 @@ def counts_one_too_many() -> bool:
     return sys.getrefcount(node) == sys.getrefcount(other) + 1
 
 
-def tensors_in(value: Any, name: str = "", depth: int = 6) -> Iterator[tuple[str, Any]]:
-    """The tensors in a nest of lists, tuples and dicts, with the way to each."""
-    kind = the_paddle().Tensor
-    if isinstance(value, kind):
-        yield name, value
-    elif depth and isinstance(value, list | tuple):
-        for i, item in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            yield from tensors_in(item, f"{name}[{i}]", depth - 1)
-    elif depth and isinstance(value, dict):
-        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
-            yield from tensors_in(item, f"{name}.{key}".strip("."), depth - 1)
+def tensors_in(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Name and tensor of all tensors in a value."""
+    return arguments.tensors_in(the_paddle().Tensor, value, name)

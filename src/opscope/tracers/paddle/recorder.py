@@ -11,13 +11,14 @@ from functools import wraps
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, NamedTuple, cast
 
+from opscope.ir.measurements import Measured, measured
 from opscope.readers.paddle.names import forward_op
 
 from . import private
 from .layers import Layers
+from .measuring import clock, numbers_of
 from .passes import Pass
 from .places import INIT, OPTIMIZER, RECOMPUTE, Places
-from .statistics import figures
 from .words import ARGUMENTS, VIEWS, attribute
 
 _MOST_OWN = 64  # gradient nodes that one call makes; more means that the way back was missed
@@ -56,11 +57,18 @@ class _Given(NamedTuple):
 class Recorder:
     """The stand-ins, and what they saw."""
 
-    def __init__(self, layers: Layers, places: Places, *, statistics: bool = False) -> None:
+    def __init__(
+        self, layers: Layers, places: Places, *, statistics: bool = False, values: bool = False, times: bool = False
+    ) -> None:
         paddle = private.the_paddle()
         self.layers = layers
         self.places = places
-        self.statistics = statistics
+        self._statistics = statistics
+        self._values = values
+        self._clock = clock() if times else None
+        self._spent = 0.0  # in calls that have ended
+        self.seconds: list[float] = []  # by call, without the calls inside it
+        self.measured: dict[int, Measured] = {}  # by value
         self.calls: list[Call] = []
         self.passes: list[Pass] = []
         self.values: list[Value] = []
@@ -84,6 +92,10 @@ class Recorder:
     def seen(self) -> Iterable[tuple[weakref.ref[Any], int]]:
         """The tensors that were read or made, and their values."""
         return self._ids.values()
+
+    @property
+    def is_timed(self) -> bool:
+        return self._clock is not None
 
     def tick(self) -> int:
         self._ticks += 1
@@ -209,14 +221,20 @@ class Recorder:
         except Exception as error:
             self._stop(name, error)
             return function(*args, **kwargs)
+        now, spent = self._clock, self._spent
+        began = now() if now is not None else 0.0
         outputs = function(*args, **kwargs)
+        own = now() - began - (self._spent - spent) if now is not None else 0.0
         try:
             # An assignment to a part of a tensor returns nothing: it makes the tensor anew.
             made = [args[0]] if name == "setitem" else list(self._outputs(outputs))
             if made:
                 self._record(name, given, made, is_custom)
+                self.seconds.append(own)
         except Exception as error:
             self._stop(name, error)
+        if now is not None:
+            self._spent = spent + now() - began
         return outputs
 
     def _stop(self, name: str, error: Exception) -> None:
@@ -269,6 +287,8 @@ class Recorder:
             op = forward_op(str(own[0].name())) or name
         self._claim(index, own, boundary)
         makes = [self._made(tensor, name, reads, tensors) for tensor in made]
+        if self._values:
+            self._measure(made, makes)
         place = self.places.at(sys._getframe(3))
         flags = self.places.flags[place]
         if is_custom:
@@ -384,8 +404,8 @@ class Recorder:
     def backward(self, tensors: Any, run: Callable[[], Any]) -> Any:
         """Watch a backward pass from these tensors."""
         roots = [private.gradient_node(tensor) for _, tensor in private.tensors_in(tensors)]
-        watched = Pass(roots, statistics=self.statistics, tick=self.tick)
-        watched.measure = self._quietly
+        watched = Pass(roots, statistics=self._statistics, values=self._values, clock=self._clock, tick=self.tick)
+        watched.numbers_of = self._numbers_of
         watched.watch()
         self.passes.append(watched)
         watched.started = self.tick()
@@ -408,10 +428,19 @@ class Recorder:
             if call is not None and not node.is_leaf and _fits(self.calls[call].op, node.name):
                 node.call = call
 
-    def _quietly(self, tensor: Any) -> tuple[float, ...] | None:
+    # -- numbers ----------------------------------------------------------------------------------
+
+    def _measure(self, made: list[Any], makes: list[int]) -> None:
+        for tensor, value in zip(made, makes, strict=True):
+            numbers = self._numbers_of(tensor)
+            if numbers is not None:
+                self.measured[value] = measured(numbers)
+
+    def _numbers_of(self, tensor: Any) -> Any:
+        """Reading them may run operators, which are not the user's."""
         before, self.on = self.on, False
         try:
-            return figures(tensor)
+            return numbers_of(tensor)
         finally:
             self.on = before
 

@@ -8,8 +8,9 @@ from types import FrameType
 from typing import Any
 
 from opscope.ir import Capture, Pools
-from opscope.readers.sources import embed, exact
-from opscope.tracers.registry import NothingRecorded
+from opscope.sources import embed, exact
+from opscope.tracers import session
+from opscope.tracers.session import NothingRecorded
 
 from . import private
 from .assemble import Assembly, capture_of
@@ -17,12 +18,8 @@ from .layers import Layers, leaves, variables
 from .places import Places
 from .recorder import Recorder
 
-OPEN: list[Session] = []  # those under way, for who wants to show how far they are
 
-
-class Session:
-    """See opscope.tracers.registry.Session."""
-
+class Session(session.Session):
     def __init__(
         self,
         caller: FrameType,
@@ -31,6 +28,7 @@ class Session:
         hidden: Any = None,
         arguments: Sequence[tuple[str, Any]] = (),
         statistics: bool = False,
+        values: bool = False,
         times: bool = False,
         steps: int | None = None,
     ) -> None:
@@ -39,10 +37,7 @@ class Session:
         self._names: dict[int, tuple[weakref.ref[Any], str, str]] = {}
         self._optimizers: list[Any] = []
         self._asked = 0
-        self._warnings: list[str] = []
-        if times:
-            self._warnings.append("Paddle's operators were not timed: opscope records what ran, not how long")
-        self.recorder = Recorder(self._layers, Places(caller.f_back), statistics=statistics)
+        self.recorder = Recorder(self._layers, Places(caller.f_back), statistics=statistics, values=values, times=times)
         self.recorder.names = self._name
         if steps is not None:
             self.recorder.most_steps = steps
@@ -51,7 +46,7 @@ class Session:
                 self._know(tensor, path, "input")
         self._take_names()
         self.recorder.install()
-        OPEN.append(self)
+        self.open()
 
     @property
     def count(self) -> int:
@@ -103,7 +98,7 @@ class Session:
     def finish(
         self, result: Any = None, *, how: str = "record", forward: bool = True, stage: str = "record"
     ) -> Capture:
-        self._stop()
+        self.close()
         recorder = self.recorder
         if not recorder.calls and not recorder.passes:
             raise NothingRecorded("Paddle ran no operator while it was recorded: there is no graph to show")
@@ -113,7 +108,7 @@ class Session:
             watched.name_leaves(known)
         self._caller = None
         assembly = Assembly(recorder, Pools())
-        assembly.warnings += [*self._warnings, *([recorder.failure] if recorder.failure else [])]
+        assembly.warnings += [recorder.failure] if recorder.failure else []
         assembly.build(forward)
         if forward and result is not None:
             for _, tensor in private.tensors_in(result):
@@ -125,10 +120,5 @@ class Session:
         embed(capture, lambda path: None if path.startswith(root) else exact(path))
         return capture
 
-    def abort(self) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
-        if self in OPEN:
-            OPEN.remove(self)
+    def restore(self) -> None:
         self.recorder.remove()

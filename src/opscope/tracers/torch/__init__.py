@@ -3,75 +3,74 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from opscope.ir import Capture
-from opscope.tracers.arguments import named_arguments
+from opscope.tracers.contract import RECORDS, Count, Tracer
+from opscope.tracers.ways import Ways
 
-from . import private
 from .graphs import WAYS, existing
-from .session import Session, models_in, optimizers_in
+from .private import the_torch
+from .recorder import record_call, start
 
-HOW = ("auto", "record", *WAYS)
 
-
-def trace(
-    target: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    *,
-    how: str,
-    caller: FrameType,
-    lean: bool = False,
-    fakes: Any = None,
-) -> Capture:
-    """Call a module or a function once, or take a graph that exists already as it is. `lean`, `fakes`: see Session."""
+def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType) -> Capture:
+    """Call a module or a function once, or take a graph that exists already as it is."""
     if how in WAYS:
         return importlib.import_module(WAYS[how]).capture(target, args, kwargs, caller=caller)
     if how == "auto" and not args and not kwargs and (found := existing(target)) is not None:
         return found
-    torch = private.the_torch()
-
-    owner = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
-    model = owner if isinstance(owner, torch.nn.Module) else None
-    session = Session(
-        torch,
-        caller,
-        models=[(type(model).__name__, model)] if model is not None else models_in(torch, caller, ()),
-        main=model,
-        arguments=named_arguments(getattr(target, "forward", target), args, kwargs),
-        hide_root=model is not None,
-        lean=lean,
-        fakes=fakes,
-    )
-    try:
-        result = target(*args, **kwargs)
-    except BaseException:
-        session.abort()
-        raise
-    return session.finish(result)
+    return record_call(target, args, kwargs, caller=caller)
 
 
-def start(
+# What is asked less often is imported when it is asked.
+
+
+def ways(
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
     *,
-    model: Any = None,
-    optimizer: Any = None,
-    how: str = "auto",
     caller: FrameType,
-    values: bool = False,
-    times: bool = False,
-    steps: int | None = None,
-) -> Session:
-    torch = private.the_torch()
+    keep: bool,
+    progress: Callable[[str], None],
+) -> Ways:
+    from .questions.ways import ways
 
-    return Session(
-        torch,
-        caller,
-        models=models_in(torch, caller, model),
-        main=model if isinstance(model, torch.nn.Module) else None,
-        optimizers=optimizers_in(torch, caller, optimizer),
-        values=values,
-        times=times,
-        steps=steps,
-    )
+    return ways(target, args, kwargs, caller=caller, keep=keep, progress=progress)
+
+
+def count(
+    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, train: bool, fake: bool | None, caller: FrameType
+) -> Count:
+    from .questions.cost import count
+
+    return count(target, args, kwargs, train=train, fake=fake, caller=caller)
+
+
+def training(model: Any) -> Any:
+    from .questions.training import training
+
+    return training(model)
+
+
+def tensor(array: npt.NDArray[np.generic], dtype: str) -> Any:
+    torch = the_torch()
+    return torch.from_numpy(array).to(getattr(torch, dtype))
+
+
+TRACER = Tracer(
+    name="PyTorch",
+    how=(*RECORDS, *WAYS),
+    trace=trace,
+    start=start,
+    ways=ways,
+    count=count,
+    training=training,
+    tensor=tensor,
+)

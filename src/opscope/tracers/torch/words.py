@@ -78,3 +78,20 @@ def attributes(values: Iterable[Any]) -> list[Any]:
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
+
+
+def numbers_of(torch: Any, tensor: Any) -> Any:
+    """The numbers of a tensor as a numpy array, or None where it has none or they cannot be read."""
+    if tensor.is_meta or type(tensor).__name__ == "FakeTensor":
+        return None
+    try:
+        tensor = tensor.detach()
+        if tensor.layout is not torch.strided:
+            tensor = tensor.to_dense()
+        if tensor.is_quantized:
+            tensor = tensor.dequantize()
+        if tensor.is_floating_point() and tensor.dtype not in (torch.float32, torch.float64):
+            tensor = tensor.float()  # numpy has no bfloat16 and no float8
+        return tensor.cpu().resolve_conj().resolve_neg().numpy()
+    except (RuntimeError, NotImplementedError, TypeError):  # opaque layouts, wrappers without memory
+        return None

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, cast
 
-from opscope.ir import Capture, Pools, Stage
-from opscope.readers.sources import embed, exact
+from opscope.ir import Capture, Listing, Pools, Stage
+from opscope.sources import embed, exact
 from opscope.tracers.torch.private import the_torch
 
 from .autograd_graph import Backward, name_of
@@ -15,7 +15,7 @@ from .autograd_names import Names
 from .autograd_statistics import gradient_table
 from .errors import CannotCapture, cannot
 from .guard import unchanged
-from .listings import aligned, with_nodes
+from .listings import aligned
 from .modules_seen import ModulesSeen
 from .origin import origin
 from .places import Places
@@ -107,10 +107,10 @@ class _tracebacks:
         torch.autograd.set_detect_anomaly(self._before[0], check_nan=self._before[1])
 
 
-def _table(backward: Backward) -> dict[str, str]:
+def _table(backward: Backward) -> dict[str, Listing]:
     rows = [
         (str(i), name_of(function), str(number), ", ".join("none" if f is None else name_of(f) for f, _ in edges))
         for i, (function, number, edges) in enumerate(backward.rows())
     ]
     lines = [(i + 3, i) for i in range(len(rows))]
-    return with_nodes("table", aligned(("node", "function", "sequence", "next functions"), rows), lines)
+    return {"table": Listing.of(aligned(("node", "function", "sequence", "next functions"), rows), lines)}

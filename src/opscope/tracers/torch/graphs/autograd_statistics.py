@@ -8,7 +8,9 @@ import numpy as np
 
 from opscope.ir.capture import Table, column
 from opscope.ir.columns import frozen
+from opscope.ir.measurements import Statistics, statistics_of
 from opscope.tracers.torch.private import the_torch
+from opscope.tracers.torch.words import numbers_of
 
 from .autograd_graph import Backward
 
@@ -22,14 +24,15 @@ def gradient_table(backward: Backward, roots: list[tuple[str, Any]]) -> tuple[Ta
     """
     torch = the_torch()
 
-    measured: dict[int, tuple[float, ...]] = {}
+    measured: dict[int, Statistics] = {}
     handles: list[Any] = []
 
     def watch(values: list[int]) -> Any:
         def hook(outputs: Any, inputs: Any) -> None:
             for value, gradient in zip(values, outputs, strict=False):
-                if gradient is not None:
-                    measured[value] = figures(gradient)
+                numbers = numbers_of(torch, gradient) if gradient is not None else None
+                if numbers is not None:
+                    measured[value] = statistics_of(numbers)
 
         return hook
 
@@ -53,29 +56,7 @@ def gradient_table(backward: Backward, roots: list[tuple[str, Any]]) -> tuple[Ta
     index = sorted(measured)
     rows = [measured[value] for value in index]
     columns = {
-        name: column(np.array([row[i] for row in rows], dtype=np.float64), unit="" if i < 4 else "elements")
+        name: column(np.array([getattr(row, name) for row in rows], dtype=np.float64), unit="" if i < 4 else "elements")
         for i, name in enumerate(_FIGURES)
     }
     return Table(0, "value", frozen(np.array(index, dtype=np.int32)), columns), warnings
-
-
-def figures(gradient: Any) -> tuple[float, ...]:
-    torch = the_torch()
-
-    with torch.no_grad():
-        numbers = gradient.detach()
-        if numbers.layout is not torch.strided:
-            numbers = numbers.to_dense()
-        if numbers.is_complex():
-            numbers = numbers.abs()
-        numbers = numbers.double()
-        if not numbers.numel():
-            return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        return (
-            float(torch.linalg.vector_norm(numbers)),
-            float(numbers.min()),
-            float(numbers.max()),
-            float(numbers.mean()),
-            float(numbers.isnan().sum()),
-            float(numbers.isinf().sum()),
-        )

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from opscope.ir import Capture, Pools, Stage, StageLink
+from opscope.ir import Capture, Pools, Stage, StageLink, Table, column
 from opscope.ir.columns import frozen
-from opscope.readers.sources import embed, exact
+from opscope.ir.facts import BREAKS
+from opscope.sources import embed, exact
 from opscope.tracers.torch import private
 from opscope.tracers.torch.private import the_torch
 
@@ -84,13 +85,13 @@ class _Graphs:
             )
             built = way.build(module.graph)
             listings = of_fx(module.graph, module.code, str(module.graph), built.nodes)
-            if ended.get(number):
-                listings["breaks"] = "\n".join(map(str, ended[number]))
             stages.append(Stage(f"graph {number}", built.graph, listings=listings))
             builts.append(built)
         warnings = [*map(str, run.breaks), *run.recompiles]
         capture = Capture(pools, stages, origin=origin("dynamo"), warnings=warnings)
         capture.stage_links += [link for pair in sorted(self.flows) if (link := self._flow(pair, builts)) is not None]
+        for number, breaks in ended.items():
+            capture.add(_breaks(number - 1, breaks))
         embed(capture, exact)
         return capture
 
@@ -119,3 +120,13 @@ class _Graphs:
             return None
         source, target = (frozen(np.array(column, dtype=np.int32)) for column in zip(*sorted(pairs), strict=True))
         return StageLink(*pair, "flows", source, target, "reported")
+
+
+def _breaks(stage: int, breaks: list[Break]) -> Table:
+    known = [found.frame is not None for found in breaks]
+    columns = {
+        "file": column([found.frame.file if found.frame else "" for found in breaks], known=known),
+        "line": column(np.array([found.frame.line if found.frame else 0 for found in breaks]), known=known),
+        "reason": column([found.reason for found in breaks]),
+    }
+    return Table(stage, "row", frozen(range(len(breaks))), columns, BREAKS.name)

@@ -7,8 +7,8 @@ import inspect
 from types import FrameType
 from typing import Any, cast
 
-from opscope.ir import Capture, GraphBuilder, Pools, Stage
-from opscope.readers.sources import embed, exact
+from opscope.ir import Capture, GraphBuilder, Listing, Pools, Stage
+from opscope.sources import embed, exact
 from opscope.tracers.torch.private import the_torch
 
 from .errors import cannot
@@ -76,9 +76,10 @@ def of_program(program: Any, *, root: Any = None, how: str = "export") -> Captur
     built = way.build(program.graph)
     native = str(program)
     listings = of_fx(program.graph, module.code, native, built.nodes)
-    listings["signature"] = str(signature).strip()
+    listings["signature"] = Listing(str(signature).strip())
     if program.range_constraints:
-        listings["symbols"] = "\n".join(_range(symbol, found) for symbol, found in program.range_constraints.items())
+        ranges = [_range(symbol, found) for symbol, found in program.range_constraints.items()]
+        listings["symbols"] = Listing("\n".join(ranges))
     capture = Capture(pools, [Stage("export", built.graph, listings=listings)], origin=origin(how))
     embed(capture, exact)
     return capture

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from opscope.ir import Pools
 from opscope.ir.pools import Frame
+from opscope.tracers.frames import OWN
 from opscope.tracers.torch.private import the_torch
 
 _PYTHON = re.compile(r'File "(.+?)", line (\d+)(?:, in ([^\n]+))?')
 _TRACED = re.compile(r"^(.+)\((\d+)\): (.*)$", re.MULTILINE)
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")  # what follows a graph break, as Dynamo calls it
-_PYTHON_OWN = sysconfig.get_path("stdlib") + os.sep
-_OWN = str(Path(__file__).parents[3]) + os.sep
+_STDLIB = sysconfig.get_path("stdlib") + os.sep
 
 
 def python_frames(text: str) -> list[Frame]:
@@ -35,7 +35,7 @@ def traced_frames(text: str) -> list[Frame]:
 def users_frames(frames: Sequence[Frame]) -> list[Frame]:
     """Without torch's own frames and without those outside the captured call. A model of torch's own has only
     torch's frames: they are better than none."""
-    last = max((i for i, frame in enumerate(frames) if frame.file.startswith(_OWN)), default=-1)
+    last = max((i for i, frame in enumerate(frames) if frame.file.startswith(OWN)), default=-1)
     inside = frames[last + 1 :]
     return [frame for frame in inside if is_users(frame.file)] or [f for f in inside if not f.file.startswith("<")]
 
@@ -46,9 +46,9 @@ def stack_id(pools: Pools, frames: Iterable[Frame]) -> int:
 
 def is_users(file: str) -> bool:
     """Neither torch's, nor opscope's, nor Python's own; other packages are the user's choice and count as his."""
-    if not file or file.startswith(("<", _OWN, torch_folder())):
+    if not file or file.startswith(("<", OWN, torch_folder())):
         return False
-    return not file.startswith(_PYTHON_OWN) or "-packages" in file
+    return not file.startswith(_STDLIB) or "-packages" in file
 
 
 @lru_cache(maxsize=1)

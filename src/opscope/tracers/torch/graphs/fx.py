@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any
 
 from opscope.ir import Capture, Pools, Stage
-from opscope.readers.sources import embed, exact
+from opscope.sources import embed, exact
 from opscope.tracers.torch.private import find, the_torch
 
 from .errors import cannot

@@ -12,7 +12,7 @@ import numpy as np
 from opscope.errors import OpscopeError
 from opscope.ir import Capture, GraphBuilder, Pools, Stage, StageLink
 from opscope.ir.columns import frozen
-from opscope.readers.sources import embed, exact
+from opscope.sources import embed, exact
 from opscope.tracers.torch import private
 from opscope.tracers.torch.private import the_torch
 

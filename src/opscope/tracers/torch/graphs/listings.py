@@ -1,14 +1,12 @@
-"""The framework's own texts beside a graph: table, generated code and IR, and which line belongs to which node.
-
-A listing `<kind>.nodes` is JSON, a list of [line from 1, node]: the page joins the text to its selection with it.
-"""
+"""The framework's own texts beside a graph: table, generated code and IR, and which line belongs to which node."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from opscope.ir import Listing
 
 from .fxgraph import target_text
 
@@ -17,20 +15,16 @@ _PRINTED = re.compile(r"^\s*%(\w+) ")
 _LONGEST_CELL = 120
 
 
-def of_fx(graph: Any, code: str, native: str, nodes: Mapping[str, int]) -> dict[str, str]:
+def of_fx(graph: Any, code: str, native: str, nodes: Mapping[str, int]) -> dict[str, Listing]:
     """The three listings of an fx.Graph. `nodes` says which node each fx name is."""
     code = code.strip()
     rows = [(node.op, node.name, target_text(node), str(node.args), str(node.kwargs)) for node in graph.nodes]
     lines = [(at, nodes[node.name]) for at, node in enumerate(graph.nodes, start=3) if node.name in nodes]
     return {
-        **with_nodes("table", aligned(("opcode", "name", "target", "args", "kwargs"), rows), lines),
-        **with_nodes("code", code, _lines(code, _MADE, nodes)),
-        **with_nodes("native", native, _lines(native, _MADE, nodes) or _lines(native, _PRINTED, nodes)),
+        "table": Listing.of(aligned(("opcode", "name", "target", "args", "kwargs"), rows), lines),
+        "code": Listing.of(code, _lines(code, _MADE, nodes)),
+        "native": Listing.of(native, _lines(native, _MADE, nodes) or _lines(native, _PRINTED, nodes)),
     }
-
-
-def with_nodes(kind: str, text: str, lines: Sequence[tuple[int, int]]) -> dict[str, str]:
-    return {kind: text, f"{kind}.nodes": json.dumps(lines, separators=(",", ":"))} if lines else {kind: text}
 
 
 def _lines(text: str, made: re.Pattern[str], nodes: Mapping[str, int]) -> list[tuple[int, int]]:

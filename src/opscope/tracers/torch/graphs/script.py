@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from opscope.ir import Capture, Pools, Stage, StageLink
+from opscope.ir import Capture, Listing, Pools, Stage, StageLink
 from opscope.ir.columns import frozen
-from opscope.readers.sources import embed, exact
+from opscope.sources import embed, exact
 from opscope.tracers.torch.private import the_torch
 
-from .listings import aligned, with_nodes
+from .listings import aligned
 from .origin import origin
 from .script_graph import Script, Walk
 from .script_values import CannotOpen, class_name
@@ -61,7 +61,7 @@ def of_script(script: Any, *, how: str = "torchscript", warnings: list[str] | No
 # -- texts ------------------------------------------------------------------------------------------
 
 
-def _listings(graph: Any, walk: Walk, code: str) -> dict[str, str]:
+def _listings(graph: Any, walk: Walk, code: str) -> dict[str, Listing]:
     rows: list[tuple[str, ...]] = []
     lines: list[tuple[int, int]] = []
     for node, index in zip(_all_nodes(graph), walk.with_constants(graph), strict=False):
@@ -83,9 +83,9 @@ def _listings(graph: Any, walk: Walk, code: str) -> dict[str, str]:
     schemas = sorted({node.schema() for node in _all_nodes(graph) if node.schema() != "(no schema)"})
     text = "\n".join([native.rstrip("\n"), "", "# schemas", *schemas]) if schemas else native
     return {
-        **with_nodes("table", aligned(("kind", "name", "op", "inputs", "attributes"), rows), lines),
-        "code": code,
-        **with_nodes("native", text, _native_lines(native, walk)),
+        "table": Listing.of(aligned(("kind", "name", "op", "inputs", "attributes"), rows), lines),
+        "code": Listing(code),
+        "native": Listing.of(text, _native_lines(native, walk)),
     }
 
 

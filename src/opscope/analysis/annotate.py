@@ -1,0 +1,144 @@
+"""The one step that adds what can be computed about a capture: what operators cost, what is alive when, what changed.
+
+`view`, `show`, notebooks, `save` and `export` all show or write an annotated capture, so a file that is dropped on a
+page has the same figures as one that is served.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from opscope.errors import OpscopeError
+from opscope.ir import PHASE_ID, ROLE_ID, Capture, Column, Graph, Table, column, frozen
+from opscope.ir.facts import COSTS, KINDS, LIFETIMES, PARAMETERS
+from opscope.ops import canonical
+
+from .costs.memory import Memory, activations_by_node
+from .costs.operators import CostTable
+from .costs.parameters import Parameters
+from .costs.sizes import Ints
+from .costs.stats import GraphStats
+from .diff import with_changes
+
+Kind = TypeVar("Kind", bound=Capture)
+
+# Comparing takes about a second for 100,000 operators: stages of larger graphs are not compared on the way.
+MOST_COMPARED = 500_000
+_COMPUTED = (COSTS.name, LIFETIMES.name, PARAMETERS.name, KINDS.name)
+
+
+def annotate(capture: Kind, *, costs: bool = True) -> Kind:
+    """The capture with costs, lifetimes, parameters and kinds of every graph, and the changes of every stage.
+
+    Nothing is written to the capture that is given. Figures that a file brought are computed again, so that they are
+    what `opscope stats` says today; a stage that cannot be counted has none, and a warning says why.
+    """
+    found = with_changes(capture) if _comparable(capture) else capture
+    return with_costs(found) if costs else found
+
+
+def _comparable(capture: Capture) -> bool:
+    derived = any(stage.after is not None for stage in capture.stages)
+    return derived and all(stage.graph.n_nodes <= MOST_COMPARED for stage in capture.stages)
+
+
+def with_costs(capture: Kind) -> Kind:
+    tables = {name: table for name, table in capture.tables.items() if table.fact not in _COMPUTED}
+    counted = replace(capture, tables=tables, warnings=list(capture.warnings))
+    seen: set[int] = set()
+    for number, stage in enumerate(capture.stages):
+        if id(stage.graph) in seen:  # stages that do not differ share a graph, and what it costs
+            continue
+        seen.add(id(stage.graph))
+        counted.add(_kinds(number, stage.graph, capture.origin.framework))
+        try:
+            found = _tables(number, GraphStats(stage.graph, capture.origin.framework))
+        except OpscopeError as error:
+            warning = f"no costs for {stage.name}: {error}"
+            counted.warnings += [warning] if warning not in counted.warnings else []
+            continue
+        for table in found:
+            counted.add(table)
+    return counted
+
+
+def costs_alone(capture: Capture) -> Capture:
+    """The facts that `with_costs` adds and nothing else, for a page that has the rest already: not a file to open."""
+    tables = {name: table for name, table in with_costs(capture).tables.items() if table.fact in _COMPUTED}
+    return Capture(tables=tables, origin=capture.origin)
+
+
+def _kinds(stage: int, graph: Graph, framework: str) -> Table:
+    ops = np.unique(graph.node_op)
+    names = [canonical(framework, graph.pools.strings[int(op)]) for op in ops]
+    return Table(stage, "op", frozen(ops), {"kind": column(names)}, KINDS.name)
+
+
+def _tables(stage: int, stats: GraphStats) -> list[Table]:
+    graph = stats.graph
+    return [
+        Table(stage, "node", frozen(range(graph.n_nodes)), _costs(graph, stats.costs, stats.memory), COSTS.name),
+        _memory(stage, stats.memory),
+        _parameters(stage, graph, stats.costs, stats.parameters),
+    ]
+
+
+def _costs(graph: Graph, costs: CostTable, memory: Memory) -> dict[str, Column]:
+    _, activation_bytes = activations_by_node(graph, memory)
+    counted, sized = ~costs.unknown, costs.bytes_known
+    # Most graphs have no causal attention, and then there is nothing to say.
+    is_causal = bool((costs.causal != costs.macs).any()) or not bool(costs.causal_known.all())
+    causal = {"causal": Column(costs.causal, counted & costs.causal_known, "MACs")} if is_causal else {}
+    return {
+        "macs": Column(costs.macs, counted, "MACs"),
+        **causal,
+        "other": Column(costs.other, counted, "FLOPs"),
+        "read": Column(costs.read, sized, "B"),
+        "written": Column(costs.written, sized, "B"),
+        "activations": column(activation_bytes, "B"),
+        "how": column(costs.how),
+        "at least": column(costs.lower),
+    }
+
+
+def _memory(stage: int, found: Memory) -> Table:
+    there = np.flatnonzero(found.size > 0)
+    columns = {
+        "bytes": column(found.size[there], "B"),
+        "class": column(found.cls[there]),
+        "born": column(found.born[there]),
+        "dies": column(found.dies[there]),
+    }
+    return Table(stage, "value", frozen(found.owner[there]), columns, LIFETIMES.name)
+
+
+def _parameters(stage: int, graph: Graph, costs: CostTable, found: Parameters) -> Table:
+    of_value = costs.storages.of_value
+    owners = list(dict.fromkeys(of_value[graph.value_role == ROLE_ID["parameter"]].tolist()))
+    each = found.each[: len(owners)]
+    user = _first_user(graph, of_value)[owners] if owners else np.zeros(0, dtype=np.int64)
+    columns = {
+        "elements": _known([p.elements for p in each], ""),
+        "bytes": _known([p.bytes for p in each], "B"),
+        "node": column(user),
+    }
+    return Table(stage, "value", frozen(owners), columns, PARAMETERS.name)
+
+
+def _first_user(graph: Graph, of_value: Ints) -> Ints:
+    """By storage: the node whose module analysis.parameters counts it in."""
+    read = np.flatnonzero(graph.use_value >= 0)
+    node = graph.use_node[read]
+    late = np.isin(graph.node_phase[node], [PHASE_ID["init"], PHASE_ID["optimizer"], PHASE_ID["backward"]])
+    order = np.argsort(late, kind="stable")[::-1]
+    first = np.full(graph.n_values, -1, dtype=np.int64)
+    first[of_value[graph.use_value[read[order]]]] = node[order]
+    return first
+
+
+def _known(figures: list[int | None], unit: str) -> Column:
+    values = np.array([figure or 0 for figure in figures], dtype=np.int64)
+    return Column(values, np.array([figure is not None for figure in figures], dtype=bool), unit)

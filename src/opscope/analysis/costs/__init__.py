@@ -1,0 +1,1 @@
+"""What a graph costs: by operator, added up by module, in memory, and on a device."""

@@ -1,0 +1,118 @@
+"""Costs as tables that people read: rows with figures, and which columns to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from opscope.errors import OpscopeError
+
+from .columns import AVAILABLE, BY, COLUMNS, DEFAULT, NAMES, Row, order
+from .devices import Device
+from .module_tree import tree_rows
+from .roofline import Roofline, roofline
+from .rows import by_kernel, by_kind, by_module, by_node, by_op, by_phase
+from .stats import GraphStats
+
+
+@dataclass
+class Report:
+    """A table: rows with every figure, the columns to show, and the sums."""
+
+    by: str
+    columns: list[str]
+    rows: list[Row]
+    total: Row
+    share_of: str  # what the shares are shares of
+    left_out: int = 0  # rows beyond the first `top`
+    notes: list[str] = field(default_factory=list[str])
+
+    def title(self, column: str) -> str:
+        return NAMES[self.by] if column == "name" else COLUMNS[column].title
+
+
+def report(
+    stats: GraphStats,
+    by: str = "module",
+    *,
+    columns: Sequence[str] | None = None,
+    depth: int | None = None,
+    sort: str | None = None,
+    top: int | None = None,
+    device: Device | None = None,
+    fold: bool = True,
+) -> Report:
+    """The table of one graph. `depth` counts modules from the outermost; without it, as deep as stays readable."""
+    if by not in BY:
+        raise OpscopeError(f"there is no table by {by!r} (there are: {', '.join(BY)})")
+    if depth is not None and depth < 1:
+        raise OpscopeError(f"a depth of {depth} shows nothing: 1 is the outermost modules")
+    if top is not None and top < 1:
+        raise OpscopeError(f"the first {top} rows are none: 1 or more")
+    shown = list(columns) if columns is not None else _default(stats, by, device)
+    for name in [*shown, *([sort] if sort is not None else [])]:
+        if name not in AVAILABLE[by] and name != "name":
+            raise OpscopeError(f"the table by {by} has no column {name!r} (it has: {', '.join(AVAILABLE[by])})")
+    if any(name in ("seconds", "bound") for name in [*shown, sort]) and device is None:
+        raise OpscopeError("times need a device to run on: --device h100, for example")
+    times = roofline(stats.graph, stats.costs, device) if device is not None else None
+    share_of = _share_of(stats, sort, times)
+    rows, total = _MAKE[by](stats, times)
+    _shares(rows, total, share_of)
+    found = Report(by, [name for name in shown if name != "name"], rows, total, share_of)
+    if by == "module":
+        found.rows = tree_rows(stats, rows, found.columns, depth, sort, fold)
+        _shares(found.rows, total, share_of)
+    elif sort is not None or by not in ("phase",):
+        keys = dict.fromkeys((sort or share_of, "macs", "other", "bytes"))
+        found.rows.sort(key=lambda row: [order(row.get(key)) for key in keys])
+    if top is not None:
+        found.left_out = max(len(found.rows) - top, 0)
+        found.rows = found.rows[:top]
+    return found
+
+
+def _default(stats: GraphStats, by: str, device: Device | None) -> list[str]:
+    columns = list(DEFAULT[by])
+    if by == "module" and not stats.total.params:
+        columns.remove("params")
+    total = stats.total
+    if "macs" in columns and (total.causal_macs != total.macs or total.causal_at_most):
+        columns.insert(columns.index("macs") + 1, "causal")  # only where it says something
+    if stats.times is not None or stats.kernel_times is not None:
+        columns.insert(columns.index("macs"), "time")
+    if device is not None:
+        columns[-2:-2] = ["seconds", "bound"] if "bound" in AVAILABLE[by] else ["seconds"]
+    return columns
+
+
+def _share_of(stats: GraphStats, sort: str | None, times: Roofline | None) -> str:
+    if (
+        sort is not None
+        and COLUMNS[sort].kind in ("count", "short", "bytes", "seconds")
+        and sort not in ("node", "runs")
+    ):
+        return sort
+    if times is not None:
+        return "seconds"
+    total = stats.costs.total
+    return "macs" if total.macs else "other" if total.other else "bytes"
+
+
+def _shares(rows: Iterable[Row], total: Row, of: str) -> None:
+    whole = total.get(of) or 0
+    total["share"] = 1.0 if whole else None
+    for row in rows:
+        row["share"] = (row.get(of) or 0) / whole if whole else None
+        own = row.get("own", row).get(of)
+        row["self"] = own / whole if whole and own is not None else None
+
+
+_MAKE: dict[str, Callable[[GraphStats, Roofline | None], tuple[list[Row], Row]]] = {
+    "module": by_module,
+    "op": by_op,
+    "kind": by_kind,
+    "node": by_node,
+    "kernel": by_kernel,
+    "phase": by_phase,
+}

@@ -1,0 +1,181 @@
+"""Everything that is known about the cost of one graph, computed when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from opscope.analysis.times import GroupTimes, Times
+from opscope.ir import Graph, Value
+from opscope.ir.enumerations import ESTIMATED, HOW, ROLE_ID
+
+from .memory import Memory, memory
+from .operators import CostTable, node_costs
+from .parameters import Parameter, Parameters, parameters
+from .rollup import ByScope, by_phase, by_scope
+
+
+@dataclass(frozen=True)
+class Total:
+    """The whole graph. `at_least`: some operator's cost is not known, so it is more than this. `causal_at_most`: some
+    attention has a mask that is not known, so `causal_macs` may be less than this."""
+
+    macs: int
+    other_flops: int
+    at_least: bool
+    read: int
+    written: int
+    bytes_at_least: bool
+    params: int
+    param_bytes: int
+    activations: int
+    activation_bytes: int
+    saved_bytes: int | None
+    peak_bytes: int
+    samples: int | None
+    tokens: int | None
+    estimated: int  # operators whose cost is an estimate
+    causal_macs: int  # if attention computes only what causal masks show
+    causal_at_most: bool
+
+    @property
+    def flops(self) -> int:
+        """Of matrix products, convolutions, attention and RNNs: two for each multiply-accumulate."""
+        return 2 * self.macs
+
+    @property
+    def bytes(self) -> int:
+        return self.read + self.written
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOPs of every kind for each byte of memory traffic."""
+        return (self.flops + self.other_flops) / self.bytes if self.bytes else None
+
+
+class GraphStats:
+    """The cost of a graph, and what was measured of it. `held` are the parameters of a live model, if there is one;
+    `guesses` the branches that were guessed because there were no numbers to decide them."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        framework: str = "",
+        *,
+        held: Sequence[Parameter] = (),
+        guesses: Sequence[str] = (),
+        times: Times | None = None,
+        kernel_times: GroupTimes | None = None,
+    ) -> None:
+        self.graph = graph
+        self.framework = framework
+        self.guesses = tuple(guesses)
+        self.times = times  # measured by operator, where the capture has that
+        self.kernel_times = kernel_times
+        self._held = held
+
+    @cached_property
+    def costs(self) -> CostTable:
+        """By node."""
+        return node_costs(self.graph, self.framework)
+
+    @cached_property
+    def scopes(self) -> ByScope:
+        return by_scope(self.graph, self.costs)
+
+    @cached_property
+    def memory(self) -> Memory:
+        return memory(self.graph, self.costs)
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        return parameters(self.graph, self.costs, self._held)
+
+    @property
+    def unknown_ops(self) -> dict[str, int]:
+        """Operators whose cost is not known, and how many of each."""
+        return dict(self.costs.unknown_ops.most_common())
+
+    @cached_property
+    def phases(self) -> dict[str, dict[str, int]]:
+        return by_phase(self.graph, self.costs)
+
+    @cached_property
+    def total(self) -> Total:
+        costs, found = self.costs, self.costs.total
+        samples, tokens = per_what(self.graph)
+        return Total(
+            macs=found.macs,
+            other_flops=found.other,
+            at_least=bool(costs.lower.any()),
+            read=found.read or 0,
+            written=found.written or 0,
+            bytes_at_least=not bool(costs.bytes_known.all()),
+            params=self.parameters.count,
+            param_bytes=self.parameters.bytes,
+            activations=self.memory.activations,
+            activation_bytes=self.memory.activation_bytes,
+            saved_bytes=self.memory.saved_bytes,
+            peak_bytes=self.memory.peak_bytes,
+            samples=samples,
+            tokens=tokens,
+            estimated=int(np.count_nonzero(costs.how == HOW.index(ESTIMATED))),
+            causal_macs=int(costs.causal.sum()),
+            causal_at_most=not bool(costs.causal_known.all()),
+        )
+
+    def totals(self) -> dict[str, Any]:
+        """`total` of `opscope stats --json`; docs/stats.md lists the fields."""
+        total, parameters = self.total, self.parameters
+        return {
+            "macs": total.macs,
+            "flops": total.flops,
+            "other_flops": total.other_flops,
+            "at_least": total.at_least,
+            "causal_macs": total.causal_macs,
+            "causal_at_most": total.causal_at_most,
+            "params": total.params,
+            "param_bytes": total.param_bytes,
+            "params_trainable": parameters.trainable,
+            "params_frozen": parameters.frozen,
+            "params_unused": parameters.unused,
+            "params_tied": [list(names) for names in parameters.tied],
+            "param_bytes_by_dtype": parameters.bytes_by_dtype,
+            "activations": total.activations,
+            "activation_bytes": total.activation_bytes,
+            "saved_bytes": total.saved_bytes,
+            "peak_bytes": total.peak_bytes,
+            "peak_at": self.memory.peak_at,
+            "peak_by_class": self.memory.at_peak(),
+            "read": total.read,
+            "written": total.written,
+            "bytes_at_least": total.bytes_at_least,
+            "samples": total.samples,
+            "tokens": total.tokens,
+            "estimated_ops": total.estimated,
+            "unknown_ops": self.unknown_ops,
+            "guesses": list(self.guesses),
+        }
+
+
+def per_what(graph: Graph) -> tuple[int | None, int | None]:
+    """How many samples and tokens the first input holds: its leading dimension, and the first two of one that is made
+    of whole numbers."""
+    first = _first_input(graph)
+    if first is None or first.type.shape is None or not first.type.shape:
+        return None, None
+    shape = first.type.shape
+    samples = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
+    is_text = first.type.dtype.startswith(("int", "uint")) and len(shape) == 2
+    tokens = samples * shape[1] if samples and is_text and isinstance(shape[1], int) and shape[1] > 0 else None
+    return samples, tokens
+
+
+def _first_input(graph: Graph) -> Value | None:
+    values = [int(value) for value in graph.inputs if graph.value_role[value] == ROLE_ID["input"]]
+    values = values or np.flatnonzero(graph.value_role == ROLE_ID["input"]).tolist()
+    return next((graph.value(value) for value in values), None)

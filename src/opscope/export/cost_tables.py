@@ -1,0 +1,319 @@
+"""Tables of costs as text: plain, Markdown, CSV, HTML; and the lines under them."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from opscope.analysis.costs.columns import COLUMNS, Row
+from opscope.analysis.costs.report import Report
+from opscope.analysis.costs.stats import GraphStats
+
+BAR = 16
+_SI = ("", "k", "M", "G", "T", "P", "E")
+LEFT = ("text", "bar")
+
+
+# -- figures -------------------------------------------------------------------------------------------
+
+
+def short(figure: float, unit: str = "") -> str:
+    """Four digits and a letter: 1.814 G."""
+    for letter in _SI:
+        if abs(figure) < 999.95 or letter == _SI[-1]:
+            digits = f"{figure:,}" if letter == "" and isinstance(figure, int) else f"{figure:.4g}"
+            return f"{digits} {letter}{unit}".rstrip()
+        figure = figure / 1000
+    raise AssertionError
+
+
+def seconds(figure: float) -> str:
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if figure >= scale:
+            return f"{figure / scale:.3g} {unit}"
+    return f"{figure * 1e9:.3g} ns" if figure else "0"
+
+
+def share(figure: float) -> str:
+    percent = 100 * figure
+    return (
+        ""
+        if not percent
+        else f"{percent:.0f} %"
+        if percent >= 9.95
+        else f"{percent:.1f} %"
+        if percent >= 0.05
+        else "· %"
+    )
+
+
+def cell(report: Report, row: Row, column: str) -> str:
+    """A figure as people read it. What is at least so much says so; nothing is an empty cell."""
+    figure, kind = row.get(column), COLUMNS[column].kind
+    if kind == "bar":
+        return bar(row)
+    if figure is None:
+        return ""
+    if kind == "text":
+        return str(figure)
+    if kind == "share":
+        return share(figure)
+    if not figure and column != "node":
+        lower = column in _COUNTED and row.get("unknown")
+        return "?" if lower else ""
+    if kind == "count":
+        return f"{figure:,}"
+    if kind == "ratio":
+        return f"{figure:.3g}"
+    if kind == "seconds":
+        return ("≥ " if column == "time" and row.get("time_unknown") else "") + seconds(figure)
+    at_least = (column in _COUNTED and row.get("unknown")) or (column in _MOVED and row.get("bytes_unknown"))
+    at_most = column == "causal" and row.get("causal_unknown")
+    if at_least and at_most:
+        return "?"
+    return ("≥ " if at_least else "≤ " if at_most else "") + short(figure, "B" if kind == "bytes" else "")
+
+
+_COUNTED = ("macs", "causal", "flops", "other", "forward", "backward")
+_MOVED = ("read", "written", "bytes")
+
+
+def bar(row: Row) -> str:
+    """█ for what runs in the module itself, ▒ for what runs in those inside it."""
+    whole = row.get("share") or 0.0
+    own = row.get("self") if "own" in row else whole
+    full = min(round(BAR * whole), BAR)
+    solid = min(round(BAR * (own or 0.0)), full)
+    return "█" * solid + "▒" * (full - solid) or ("▏" if whole else "")
+
+
+def name(row: Row, level: str = "  ") -> str:
+    text = level * row.get("depth", 0) + str(row["name"])
+    if row.get("class"):
+        text += f" {row['class']}"
+    return text + (f" ×{row['times']}" if row.get("times", 1) > 1 else "")
+
+
+def cells(report: Report) -> tuple[list[str], list[list[str]], list[str]]:
+    """Titles, rows, and the sums at the end."""
+    titles = [report.title(column) for column in ("name", *report.columns)]
+    rows = [[name(row), *(cell(report, row, column) for column in report.columns)] for row in report.rows]
+    total = ["total", *("" if column == "bar" else cell(report, report.total, column) for column in report.columns)]
+    return titles, rows, total
+
+
+# -- tables --------------------------------------------------------------------------------------------
+
+
+def plain(report: Report, widest: int = 60) -> str:
+    titles, rows, total = cells(report)
+    left = [True, *(COLUMNS[column].kind in LEFT for column in report.columns)]
+    table = [titles, *rows, total]
+    table = [[_clipped(text, widest) for text in line] for line in table]
+    widths = [max(len(line[i]) for line in table) for i in range(len(titles))]
+    lines = [
+        "  ".join(
+            text.ljust(width) if is_left else text.rjust(width)
+            for text, width, is_left in zip(line, widths, left, strict=True)
+        ).rstrip()
+        for line in table
+    ]
+    rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
+    more = [f"… and {report.left_out:,} more rows"] if report.left_out else []
+    return "\n".join([lines[0], rule, *lines[1:-1], *more, rule, lines[-1]])
+
+
+def markdown(report: Report) -> str:
+    titles, rows, total = cells(report)
+    left = [True, *(COLUMNS[column].kind in LEFT for column in report.columns)]
+
+    def line(texts: list[str]) -> str:
+        return "| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |"
+
+    named = [[name(row, "\u2003"), *texts[1:]] for row, texts in zip(report.rows, rows, strict=True)]
+    rule = "|" + "|".join("---" if is_left else "---:" for is_left in left) + "|"
+    strong = [f"**{text}**" if text else "" for text in total]
+    return "\n".join([line(titles), rule, *map(line, named), line(strong)])
+
+
+def comma_separated(report: Report) -> str:
+    """Exact figures, for spreadsheets; no row of sums."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    columns = [column for column in report.columns if column != "bar"]
+    tree = ["path", "class", "times", "depth"] if report.by == "module" else []
+    writer.writerow(["name", *tree, *(c for c in columns if c not in tree)])
+    for row in report.rows:
+        figures = [row.get(column) for column in (*tree, *(c for c in columns if c not in tree))]
+        writer.writerow([_safe(row["name"]), *map(_safe, figures)])
+    return out.getvalue()
+
+
+def _safe(figure: Any) -> Any:
+    """A name in a file may hold anything; a spreadsheet takes =… for a formula."""
+    return "'" + figure if isinstance(figure, str) and figure[:1] in ("=", "+", "-", "@", "\t", "\r") else figure
+
+
+def html_table(report: Report, stats: GraphStats) -> str:
+    titles, rows, total = cells(report)
+    kinds = ["text", *(COLUMNS[column].kind for column in report.columns)]
+    head = "".join(
+        f'<th style="text-align: {_align(kind)}">{html.escape(t)}</th>' for t, kind in zip(titles, kinds, strict=True)
+    )
+    body: list[str] = []
+    for row, texts in zip(report.rows, rows, strict=True):
+        found = [_html_name(row), *(_html_cell(row, t, k) for t, k in zip(texts[1:], kinds[1:], strict=True))]
+        body.append(f"<tr>{''.join(found)}</tr>")
+    sums = "".join(
+        f'<th style="text-align: {_align(kind)}">{html.escape(t)}</th>' for t, kind in zip(total, kinds, strict=True)
+    )
+    more = f"<tr><td>… and {report.left_out:,} more rows</td></tr>" if report.left_out else ""
+    notes = "".join(f"<div>{html.escape(line)}</div>" for line in summary(stats, report))
+    return (
+        f'<div class="opscope-stats"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}{more}</tbody>'
+        f'<tfoot><tr>{sums}</tr></tfoot></table><div style="font-size: 90%; opacity: 0.8">{notes}</div></div>'
+    )
+
+
+def _align(kind: str) -> str:
+    return "left" if kind in LEFT else "right"
+
+
+def _html_name(row: Row) -> str:
+    times = f" <b>×{row['times']}</b>" if row.get("times", 1) > 1 else ""
+    cls = f' <span style="opacity: 0.6">{html.escape(row["class"])}</span>' if row.get("class") else ""
+    indent = f"padding-left: {0.4 + 1.2 * row.get('depth', 0):.1f}em"
+    return f'<td style="text-align: left; {indent}">{html.escape(str(row["name"]))}{cls}{times}</td>'
+
+
+def _html_cell(row: Row, text: str, kind: str) -> str:
+    if kind != "bar":
+        return f'<td style="text-align: {_align(kind)}">{html.escape(text)}</td>'
+    whole = 100 * (row.get("share") or 0.0)
+    own = 100 * (row.get("self") or 0.0) if "own" in row else whole
+    return (
+        '<td style="min-width: 8em"><div style="height: 0.7em; background: linear-gradient(to right, '
+        f'#1c7ed6 {own:.1f}%, #a5d8ff {own:.1f}% {whole:.1f}%, transparent {whole:.1f}%)"></div></td>'
+    )
+
+
+def _clipped(text: str, most: int) -> str:
+    clean = "".join(c if c.isprintable() else "�" for c in text)
+    return clean if len(clean) <= most else clean[: most - 1] + "…"
+
+
+# -- the lines under a table -----------------------------------------------------------------------------
+
+
+CONVENTION = (
+    "A MAC is one multiply-accumulate of a matrix product, convolution, attention or RNN; FLOPs = 2 × MACs. Other "
+    "FLOPs (bias, norms, softmax, element-wise, pooling) are never added to them. Attention is dense, also under a "
+    "mask. Bytes: each input read once, each output written once; views move none."
+)
+
+
+def summary(stats: GraphStats, report: Report | None = None) -> list[str]:
+    return [" ".join(line.split()) for line in _summary(stats, report)]
+
+
+def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
+    total, at_least = stats.total, "≥ " if stats.total.at_least else ""
+    yield (
+        f"Compute: {at_least}{short(total.macs, 'MACs')} = {at_least}{short(total.flops, 'FLOPs')}, and {at_least}"
+        f"{short(total.other_flops, 'FLOPs')} of other operations{_by_phase(stats)}"
+    )
+    yield from _time_lines(stats)
+    yield from _causal_lines(stats)
+    each = [
+        f"{short(total.macs / count, 'MACs')} {word}"
+        for count, word in ((total.samples, "per sample"), (total.tokens, "per token"))
+        if count and count > 1 and total.macs
+    ]
+    if each:
+        of = f"{total.samples} sample{'' if total.samples == 1 else 's'}" + (
+            f", {total.tokens:,} tokens" if total.tokens else ""
+        )
+        yield f"Each: {', '.join(each)} ({of} in the first input)"
+    yield from _parameter_lines(stats)
+    yield from _memory_lines(stats)
+    if total.bytes:
+        more = "≥ " if total.bytes_at_least else ""
+        intensity = f", {total.intensity:.3g} FLOPs per byte" if total.intensity else ""
+        yield f"Traffic: {more}{short(total.read, 'B')} read and {more}{short(total.written, 'B')} written{intensity}"
+    if report is not None and report.by == "module" and any(row.get("times", 1) > 1 for row in report.rows):
+        yield "×N: N modules that do not differ in what is shown, with the figures of all of them"
+    yield f"Convention: {CONVENTION}"
+    if total.estimated:
+        yield f"Estimated: the cost of {total.estimated:,} operator{'s' if total.estimated > 1 else ''}"
+    unknown = stats.unknown_ops
+    if unknown:
+        listed = ", ".join(f"{op} ×{count}" if count > 1 else op for op, count in list(unknown.items())[:12])
+        more = f" and {len(unknown) - 12} other kinds" if len(unknown) > 12 else ""
+        yield (
+            f"Unknown: {sum(unknown.values()):,} operators have no formula or no shapes, so totals are at least: "
+            f"{listed}{more}"
+        )
+    for guess in stats.guesses:
+        yield f"Guessed: {guess}"
+
+
+def _time_lines(stats: GraphStats) -> Iterator[str]:
+    measured = stats.kernel_times or stats.times
+    if measured is None:
+        return
+    known, count = int(measured.known.sum()), len(measured.known)
+    what = "kernels" if measured is stats.kernel_times else "operators"
+    missing = f"; {count - known:,} of {count:,} {what} were not measured" if known < count else ""
+    yield f"Measured: {'≥ ' if missing else ''}{seconds(float(measured.seconds.sum()))} in {known:,} {what}{missing}"
+
+
+def _causal_lines(stats: GraphStats) -> Iterator[str]:
+    total, unknown = stats.total, int((~stats.costs.causal_known).sum())
+    if total.causal_macs == total.macs and not unknown:
+        return
+    mark = "about " if total.at_least and unknown else "≥ " if total.at_least else "≤ " if unknown else ""
+    why = f"; of {unknown:,} attention operator{'s' if unknown > 1 else ''} the mask is not known" if unknown else ""
+    yield f"Causal: {mark}{short(total.causal_macs, 'MACs')} if attention computes only what causal masks show{why}"
+
+
+def _by_phase(stats: GraphStats) -> str:
+    counted = {phase: row["macs"] for phase, row in stats.phases.items() if row["macs"]}
+    if len(counted) < 2:
+        return ""
+    return " (MACs: " + ", ".join(f"{phase} {short(macs)}" for phase, macs in counted.items()) + ")"
+
+
+def _parameter_lines(stats: GraphStats) -> Iterator[str]:
+    found = stats.parameters
+    if not found.each:
+        return
+    parts = [f"{found.count:,}"]
+    if found.trainable is not None and found.frozen:
+        parts.append(f"{found.trainable:,} trainable, {found.frozen:,} frozen")
+    elif found.trainable is not None:
+        parts.append("all trainable")
+    dtypes = ", ".join(f"{short(size, 'B')} {dtype}" for dtype, size in found.bytes_by_dtype.items())
+    unknown = f", and {found.unknown} of unknown size" if found.unknown else ""
+    yield f"Parameters: {', '.join(parts)} ({dtypes}){unknown}"
+    if found.tied:
+        yield "Tied: " + "; ".join(" = ".join(names) for names in found.tied[:6])
+    if found.unused:
+        more = f" and {len(found.unused) - 6} more" if len(found.unused) > 6 else ""
+        yield f"Unused: {', '.join(found.unused[:6])}{more}"
+
+
+def _memory_lines(stats: GraphStats) -> Iterator[str]:
+    memory, total = stats.memory, stats.total
+    saved = f", of which {short(total.saved_bytes, 'B')} are kept for the backward pass" if total.saved_bytes else ""
+    yield f"Activations: {short(total.activations)} numbers, {short(total.activation_bytes, 'B')}{saved}"
+    if not memory.peak_bytes:
+        return
+    classes = ", ".join(
+        f"{short(size, 'B')} {cls}" for cls, size in sorted(memory.at_peak().items(), key=lambda i: -i[1])
+    )
+    node = stats.graph.node(memory.peak_at)
+    where = f" in {node.path}" if node.path else ""
+    yield f"Peak memory: at least {short(total.peak_bytes, 'B')} at #{node.index} {node.op}{where} ({classes})"

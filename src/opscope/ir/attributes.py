@@ -1,0 +1,30 @@
+"""Names of arguments and attributes that more than one layer knows.
+
+A framework's own attributes pass through under the names they have there. These are opscope's: whoever captures a graph
+writes them, and analyses, formulas or the page read them again.
+"""
+
+from __future__ import annotations
+
+# -- names of arguments ----------------------------------------------------------------------------
+
+WRITTEN_BEFORE = "written before"
+"""A use that is not an argument: a part of the tensor that was written on its own before this operator read the whole.
+It keeps the order of the writes in the data flow, and is neither counted as read nor shown to a formula."""
+
+# -- attributes of nodes ---------------------------------------------------------------------------
+
+MASK_SHOWS = "mask_shows"
+"""Of attention with a mask whose numbers the recorder saw: how many scores of one head it shows if it is causal, 0 if
+it is another mask. Not there: nobody saw the mask."""
+
+MODULE = "module"
+"""Of a module that is kept whole as one operator: its `repr`, such as `MaxPool2d(kernel_size=3, stride=2)`."""
+
+UNPAIRED = "unpaired"
+"""Of a backward operator that has no forward operator: why, as the end of a sentence."""
+
+# -- attributes of groups --------------------------------------------------------------------------
+
+FILE = "file"
+"""Of a kernel: the file that its code lies in."""

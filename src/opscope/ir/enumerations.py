@@ -1,0 +1,39 @@
+"""The shared enumerations. A graph, its file and the page store a member as its position in the tuple.
+
+Append, never reorder: files hold the positions. `viewer/src/wire/facts.ts` is generated from here.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+PHASES = ("init", "forward", "backward", "recompute", "optimizer", "other")
+ROLES = ("input", "parameter", "buffer", "constant", "activation", "gradient", "state")
+
+# How exactly an operator's cost is known.
+HOW = ("exact", "zero", "estimated", "unknown")
+EXACT, ZERO, ESTIMATED, UNKNOWN = HOW
+
+# What a piece of memory holds.
+MEMORY_CLASSES = ("parameter", "buffer", "state", "input", "constant", "gradient", "activation", "temporary")
+
+# What happened to operators between two graphs, in the order in which reports list it.
+CHANGE_CLASSES = ("fused", "split", "rewritten", "changed", "moved", "removed", "added", "same")
+
+# How we know that operators of two stages belong together.
+EVIDENCE = ("reported", "name", "structure")
+
+STAGE_LINK_KINDS = ("lowers", "flows", "communicates")
+
+
+def ids(names: tuple[str, ...]) -> MappingProxyType[str, int]:
+    """Name -> position."""
+    return MappingProxyType({name: i for i, name in enumerate(names)})
+
+
+PHASE_ID = ids(PHASES)
+ROLE_ID = ids(ROLES)
+HOW_ID = ids(HOW)
+MEMORY_CLASS_ID = ids(MEMORY_CLASSES)
+CHANGE_CLASS_ID = ids(CHANGE_CLASSES)
+EVIDENCE_ID = ids(EVIDENCE)

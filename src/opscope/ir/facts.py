@@ -1,0 +1,140 @@
+"""What may be known about a graph beside the graph: one declaration for each kind of fact.
+
+A fact is a `Table` whose `fact` names one of these kinds. It is found by that name and its stage, never by its title.
+`verify_capture` checks a table against its declaration, `map_table` carries it along when a graph is cut or gets other
+pools, and `viewer/src/wire/facts.ts` is generated from here (`python -m opscope.ir.generated`).
+
+A table without a kind is the user's own, or a framework's: it has columns and rows, and no promise beyond that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from .enumerations import CHANGE_CLASSES, EVIDENCE, HOW, MEMORY_CLASSES
+
+# What the rows of a table are: `op` is the name of an operator (a string of the pools), `row` nothing but a row.
+BY = ("node", "value", "scope", "group", "op", "row")
+
+# Units of time, in seconds.
+TIME_UNITS: Mapping[str, float] = MappingProxyType({"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9})
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a fact."""
+
+    name: str
+    doc: str
+    unit: str = ""  # "time": any of TIME_UNITS
+    refers: str = ""  # numbers of `node`, or of `node before`: those of the stage that this one was made from
+    members: tuple[str, ...] = ()  # an enumeration: the column holds positions in it
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A kind of fact: what its rows are (one of `by`) and which columns it has."""
+
+    name: str
+    doc: str
+    by: tuple[str, ...]
+    fields: tuple[Field, ...]
+
+    def field(self, name: str) -> Field | None:
+        return next((field for field in self.fields if field.name == name), None)
+
+
+TIMES = Fact(
+    "times",
+    "What was measured while it ran.",
+    ("node", "scope", "group:kernel"),
+    (
+        Field("time", "the time of one run: of several, their mean", "time"),
+        Field("least", "the fastest run", "time", optional=True),
+        Field("most", "the slowest run", "time", optional=True),
+        Field("runs", "how often it ran", optional=True),
+    ),
+)
+COSTS = Fact(
+    "costs",
+    "What every operator costs; docs/stats.md defines the figures.",
+    ("node",),
+    (
+        Field("macs", "multiply-accumulates", "MACs"),
+        Field("causal", "MACs without what causal masks hide; absent where nothing is causal", "MACs", optional=True),
+        Field("other", "all other floating-point operations", "FLOPs"),
+        Field("read", "bytes read", "B"),
+        Field("written", "bytes written", "B"),
+        Field("activations", "bytes of the activations it makes", "B"),
+        Field("how", "how exactly the cost is known", members=HOW),
+        Field("at least", "something inside is unknown: the cost is at least this"),
+    ),
+)
+LIFETIMES = Fact(
+    "lifetimes",
+    "Every storage, by the value that owns it: how large it is and when it is alive.",
+    ("value",),
+    (
+        Field("bytes", "its size", "B"),
+        Field("class", "what it holds", members=MEMORY_CLASSES),
+        Field("born", "the first operator at which it is alive", refers="node"),
+        Field("dies", "the last operator at which it is alive", refers="node"),
+    ),
+)
+PARAMETERS = Fact(
+    "parameters",
+    "Every parameter, by the value that owns its storage.",
+    ("value",),
+    (
+        Field("elements", "how many numbers it has"),
+        Field("bytes", "its size", "B"),
+        Field("node", "the operator that uses it first; -1: none", refers="node"),
+    ),
+)
+KINDS = Fact(
+    "kinds", "The operation behind an operator's name.", ("op",), (Field("kind", "one name in every framework"),)
+)
+VALUES = Fact(
+    "values",
+    "Numbers of tensors, and statistics of them.",
+    ("value",),
+    (
+        Field("values", "the numbers themselves, or the first of them", optional=True),
+        Field("min", "the smallest number", optional=True),
+        Field("max", "the largest number", optional=True),
+        Field("mean", "their mean", optional=True),
+        Field("std", "their standard deviation", optional=True),
+        Field("nan", "how many are not a number", optional=True),
+        Field("inf", "how many are infinite", optional=True),
+        Field("zeros", "how many are zero", optional=True),
+    ),
+)
+CHANGES = Fact(
+    "changes",
+    "What a stage changed in the stage it was made from.",
+    ("row",),
+    (
+        Field("class", "what happened", members=CHANGE_CLASSES),
+        Field("before", "the operators it happened to", refers="node before"),
+        Field("after", "the operators they became", refers="node"),
+        Field("evidence", "how we know", members=EVIDENCE),
+        Field("detail", "what is different, in words"),
+    ),
+)
+BREAKS = Fact(
+    "breaks",
+    "Where and why a compiler stopped a graph before the program ended.",
+    ("row",),
+    (
+        Field("file", "the source file"),
+        Field("line", "the line in it"),
+        Field("reason", "the compiler's reason"),
+    ),
+)
+
+FACTS: Mapping[str, Fact] = MappingProxyType(
+    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, CHANGES, BREAKS)}
+)

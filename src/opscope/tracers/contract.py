@@ -1,0 +1,130 @@
+"""What a tracer is: the one object through which opscope captures a framework.
+
+To add a framework, write a package with `TRACER = Tracer(…)` in its `__init__`, and add one line to
+`registry.FRAMEWORKS`. The package is imported when it is first needed; it imports its framework inside functions,
+so `import opscope` costs nothing for frameworks that are not in use.
+
+`trace` and `start` are required. Everything else is declared here and optional: where a member is None, opscope
+says in one line that the framework does not support it. `refuses` names the options of a recording that the
+framework cannot honour, each with the reason; they never reach `start`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from opscope.errors import OpscopeError
+from opscope.ir import Capture
+
+from .session import Session
+from .ways import Ways
+
+RECORDS = ("auto", "record")  # the values of `how` that record what runs
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one recording was asked for."""
+
+    caller: FrameType  # the user's frame: names are looked up there
+    model: Any = None
+    optimizer: Any = None
+    how: str = "auto"
+    values: bool = False  # statistics of every tensor, see opscope.record
+    times: bool = False  # seconds of every operator, see opscope.record
+    steps: int | None = None  # end the recording after so many steps of every optimizer
+
+
+class Held(NamedTuple):
+    """A parameter of a model, with all its names."""
+
+    names: tuple[str, ...]
+    dtype: str
+    elements: int
+    bytes: int
+    is_trained: bool
+
+
+class Count(NamedTuple):
+    """A model run once for its cost."""
+
+    capture: Capture
+    held: tuple[Held, ...] = ()
+    guesses: tuple[str, ...] = ()  # numbers that the model read and that had to be made up
+
+
+class Trace(Protocol):
+    def __call__(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType
+    ) -> Capture:
+        """Call `target` once and return what it computed, or return a graph that exists already as it is."""
+        ...
+
+
+class TryWays(Protocol):
+    def __call__(
+        self,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        caller: FrameType,
+        keep: bool,
+        progress: Callable[[str], None],
+    ) -> Ways:
+        """Try every way of capturing. `progress` is told each before it is tried; `keep` keeps the captures."""
+        ...
+
+
+class CountCost(Protocol):
+    def __call__(
+        self,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        train: bool,
+        fake: bool | None,
+        caller: FrameType,
+    ) -> Count:
+        """Run the model once and leave it as it was. `fake`: without numbers; None: as the framework sees fit."""
+        ...
+
+
+@dataclass(frozen=True)
+class Tracer:
+    """How one framework is captured."""
+
+    name: str  # as its makers write it, for messages
+    how: tuple[str, ...]  # the values of `how=`; the first is the default
+    trace: Trace
+    start: Callable[[Options], Session]
+    refuses: Mapping[str, str] = field(default_factory=dict[str, str])  # option of a recording -> why not
+    passes: Callable[[FrameType], Session] | None = None  # records what each compiler pass does (opscope.passes)
+    ways: TryWays | None = None  # None: there is only one way
+    count: CountCost | None = None  # None: `trace` serves for counting, without train= and fake=
+    training: Callable[[Any], Any] | None = None  # a model with its backward pass, as one function (trace --train)
+    tensor: Callable[[npt.NDArray[np.generic], str], Any] | None = None  # array and dtype -> tensor (trace --input)
+    runs_on: tuple[str, ...] = ()  # frameworks that it uses itself: a script that imports both is about this one
+
+    def check_how(self, how: str) -> None:
+        if how not in self.how:
+            raise OpscopeError(f"how={how!r} is not a way to capture {self.name} (there are: {', '.join(self.how)})")
+
+    def check(self, options: Options) -> None:
+        """Raise OpscopeError, with the reason in one line, if this framework cannot record so."""
+        how = options.how
+        self.check_how(how)
+        if how not in RECORDS:
+            raise OpscopeError(
+                f"how={how!r} captures a model, not a block of code: opscope.trace(model, x, how={how!r})"
+            )
+        for option, reason in self.refuses.items():
+            if given := getattr(options, option):
+                raise OpscopeError(f"{option}={given} is not supported for {self.name}: {reason}")

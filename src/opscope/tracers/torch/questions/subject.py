@@ -1,0 +1,178 @@
+"""A model that is tried in many ways: every try gets a copy of it, and nothing of a try reaches the next."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import logging
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+from typing import Any, cast
+
+from opscope.ir import Capture
+from opscope.tracers.torch.graphs.guard import modules_in, unchanged
+from opscope.tracers.torch.private import find, the_torch
+from opscope.tracers.torch.recorder import record_call
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class Subject:
+    """The target of a call and its arguments."""
+
+    def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: FrameType) -> None:
+        self.target = target
+        self.given: Arguments = (args, kwargs)
+        self.caller = caller
+        self.can_copy = self._can_copy()
+
+    def _can_copy(self) -> bool:
+        """A module can be copied, unless it holds results of a computation, or something that is not Python's."""
+        if not isinstance(self.target, the_torch().nn.Module):
+            return False
+        try:
+            with alone(self.target):
+                copy.deepcopy(self.target)
+        except Exception:
+            return False
+        return True
+
+    @contextmanager
+    def trial(
+        self, given: Arguments | None = None
+    ) -> Generator[tuple[Any, tuple[Any, ...], dict[str, Any]], None, None]:
+        """The target and its arguments for one try. What the try does to them and to torch is undone."""
+        with alone(self.target):
+            # The copy is made inside: its random numbers are put back as well.
+            target = copy.deepcopy(self.target) if self.can_copy else self.target
+            args, kwargs = copied(given or self.given)
+            with contextlib.nullcontext() if self.can_copy else numbers_kept(modules_in((self.target,))):
+                yield target, args, kwargs
+
+    def run(self, given: Arguments) -> Any:
+        """What the target returns for these arguments."""
+        with self.trial(given) as (target, args, kwargs), the_torch().no_grad():
+            return target(*args, **kwargs)
+
+    def record(self, given: Arguments | None = None) -> Capture:
+        """What the recorder sees of one call."""
+        with self.trial(given) as (target, args, kwargs):
+            return record_call(target, args, kwargs, caller=self.caller)
+
+    def has_numbers(self) -> bool:
+        """Fake and meta tensors have none: there is nothing to compare."""
+        modules = modules_in((self.target,))
+        held = [*tensors_in(self.given), *(t for m in modules for t in (*m.parameters(), *m.buffers()))]
+        return all(type(t).__name__ != "FakeTensor" and not t.is_meta for t in held)
+
+
+@contextmanager
+def alone(target: Any) -> Generator[None, None, None]:
+    """Whatever runs in here: torch is left as it was, and nobody hears of it."""
+    torch = the_torch()
+
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        # torch logs and prints pages about a model that it cannot take; a model that prints would do so many times.
+        stack.callback(logging.disable, logging.root.manager.disable)
+        logging.disable(logging.CRITICAL)
+        stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        stack.enter_context(_dynamo_kept())
+        stack.enter_context(unchanged(target))
+        yield
+
+
+@contextmanager
+def _dynamo_kept() -> Generator[None, None, None]:
+    """Dynamo's settings are put back, and it forgets what it compiled: torch.cond compiles, and what it compiled while
+    the recorder was there fails without it."""
+    reset: Any = find("torch._dynamo", "reset")
+    settings: Any = find("torch._dynamo", "config")
+    taken: Callable[[], dict[str, Any]] | None = getattr(settings, "get_config_copy", None)
+    before = taken() if taken is not None else {}
+    try:
+        yield
+    finally:
+        for name, value in (taken() if taken is not None else {}).items():
+            if name in before and value is not before[name] and value != before[name]:
+                setattr(settings, name, before[name])
+        if reset is not None:
+            reset()
+
+
+@contextmanager
+def numbers_kept(modules: list[Any]) -> Generator[None, None, None]:
+    """Parameters and buffers get their numbers back. Those that nobody wrote to are not touched: writing, even the
+    same numbers, would spoil a backward pass that the user has not run yet."""
+    torch = the_torch()
+
+    with torch.no_grad():
+        kept = [(t, t.detach().clone()) for m in modules for t in (*m.parameters(), *m.buffers()) if _is_plain(t)]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for tensor, numbers in kept:
+                if tensor.shape == numbers.shape and not same_bits(tensor, numbers):
+                    tensor.copy_(numbers)
+
+
+def _is_plain(tensor: Any) -> bool:
+    return type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_meta and not tensor.is_inference()
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    torch = the_torch()
+
+    if a.dtype.is_floating_point or a.dtype.is_complex:  # a NaN is not equal to itself
+        return bool(torch.allclose(a, b, rtol=0, atol=0, equal_nan=True))
+    return bool(torch.equal(a, b))
+
+
+# -- nests of arguments and results -------------------------------------------------------------------
+
+
+def copied(value: Any) -> Any:
+    """The same nest with tensors of its own: some models write to their arguments."""
+    return mapped(lambda tensor: tensor.detach().clone().requires_grad_(tensor.requires_grad), value)
+
+
+def mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """A nest of tuples, lists and dicts with every tensor changed; other objects are copied if they can be."""
+    if isinstance(value, the_torch().Tensor):
+        return change(value)
+    if isinstance(value, list | tuple):
+        held: list[Any] = list(cast("list[Any]", value))
+        items = [mapped(change, item) for item in held]
+        kind = cast("type[Any]", value.__class__)
+        return kind(*items) if hasattr(kind, "_fields") else kind(items)
+    if type(value) is dict:
+        return {key: mapped(change, item) for key, item in cast("dict[Any, Any]", value).items()}
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        return value
+
+
+def tensors_in(value: Any, depth: int = 8) -> Iterator[Any]:
+    """The tensors in a nest, those of a dict by its keys."""
+    if isinstance(value, the_torch().Tensor):
+        yield value
+    elif not depth:
+        return
+    elif isinstance(value, list | tuple):
+        for item in cast("list[Any]", value):
+            yield from tensors_in(item, depth - 1)
+    elif isinstance(value, Mapping):
+        held = cast("Mapping[Any, Any]", value)
+        for key in sorted(held, key=str):
+            yield from tensors_in(held[key], depth - 1)
+    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        for name in sorted(cast("dict[str, Any]", value.__dataclass_fields__)):
+            yield from tensors_in(getattr(value, name, None), depth - 1)

@@ -1,0 +1,59 @@
+"""The recorder: sees every operator that PyTorch runs."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+from opscope.ir import Capture
+from opscope.tracers.arguments import named_arguments
+from opscope.tracers.contract import Options
+from opscope.tracers.torch.private import the_torch
+
+from .session import Session, models_in, optimizers_in
+
+
+def record_call(
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    caller: FrameType,
+    lean: bool = False,
+    fakes: Any = None,
+) -> Capture:
+    """Call a module or a function once, under the recorder. `lean`, `fakes`: see Session."""
+    torch = the_torch()
+    owner = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
+    model = owner if isinstance(owner, torch.nn.Module) else None
+    session = Session(
+        torch,
+        caller,
+        models=[(type(model).__name__, model)] if model is not None else models_in(torch, caller, ()),
+        main=model,
+        arguments=named_arguments(getattr(target, "forward", target), args, kwargs),
+        hide_root=model is not None,
+        lean=lean,
+        fakes=fakes,
+    )
+    try:
+        result = target(*args, **kwargs)
+    except BaseException:
+        session.abort()
+        raise
+    return session.finish(result)
+
+
+def start(options: Options) -> Session:
+    torch = the_torch()
+    caller, model = options.caller, options.model
+    return Session(
+        torch,
+        caller,
+        models=models_in(torch, caller, model),
+        main=model if isinstance(model, torch.nn.Module) else None,
+        optimizers=optimizers_in(torch, caller, options.optimizer),
+        values=options.values,
+        times=options.times,
+        steps=options.steps,
+    )

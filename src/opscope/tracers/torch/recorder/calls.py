@@ -1,0 +1,91 @@
+"""Which module is being called: a tree of calls, from hooks that torch runs around every module.
+
+A module that is called twice makes two calls. A call knows the steps from the module that called it
+(`layers`, `0`) and the stack it was called from; scopes are made of that when the recording is over.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from types import FrameType
+from typing import Any, NamedTuple
+
+from opscope.tracers.torch import private
+
+from .names import Modules, Step
+from .places import Places
+
+
+class Call(NamedTuple):
+    parent: int  # the call inside which this one was made, or -1
+    steps: tuple[Step, ...]  # from the parent's module, or from the top, to this module
+    place: int  # the stack of the call
+    is_recomputed: bool  # called while gradients were computed: checkpointing runs it once more
+
+
+class Active(NamedTuple):
+    """A call that has begun and not ended."""
+
+    call: int
+    module: int  # id()
+    frame: FrameType  # inside of which everything the module does happens
+    place: int  # the stack of the call
+
+
+class Calls:
+    def __init__(
+        self, torch: Any, modules: Modules, places: Places, base: FrameType | None, *, lean: bool = False
+    ) -> None:
+        self._modules = modules
+        self._places = places
+        self._lean = lean
+        self._base = base  # the first frame that is not the user's recorded code
+        self._current_node = private.current_node(torch)
+        self.rows: list[Call] = []
+        self.active: dict[int, list[Active]] = {}  # by thread
+        self._last: dict[int, tuple[weakref.ref[Any], int]] = {}  # id of a module -> its last call
+        self._handles = private.watch_modules(torch, self._enter, self._leave)
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self.active.clear()
+
+    def _enter(self, module: Any, args: Any) -> None:
+        frame = sys._getframe(1)
+        stack = self.active.setdefault(threading.get_ident(), [])
+        self._drop_ended(stack, frame)
+        top = stack[-1] if stack else None
+        parent = top.call if top else -1
+        is_recomputed = self.rows[parent].is_recomputed if top else self._current_node() is not None
+        stop, outside = (top.frame, top.place) if top else (self._base, 0)
+        place = 0 if self._lean else self._places.at(frame, stop, outside)
+        steps = self._modules.steps(module, top.module if top else None, frame)
+        call = len(self.rows)
+        self.rows.append(Call(parent, steps, place, is_recomputed))
+        stack.append(Active(call, id(module), frame, place))
+        self._last[id(module)] = weakref.ref(module), call
+
+    def _leave(self, module: Any, args: Any, result: Any) -> None:
+        stack = self.active.get(threading.get_ident())
+        while stack:
+            if stack.pop().module == id(module):
+                break
+
+    def _drop_ended(self, stack: list[Active], frame: FrameType) -> None:
+        """Forget calls that an exception left without telling us: their frame is not below us any more."""
+        while stack:
+            walk: FrameType | None = frame
+            while walk is not None and walk is not stack[-1].frame:
+                walk = walk.f_back
+            if walk is not None:
+                return
+            stack.pop()
+
+    def last_call(self, module: Any) -> int:
+        """The last call of a module that may be over: what a generator does, it does after its call."""
+        reference, call = self._last.get(id(module), (None, -1))
+        return call if reference is not None and reference() is module else -1

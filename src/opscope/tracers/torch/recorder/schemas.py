@@ -1,0 +1,98 @@
+"""What an operator's schema says: the names of its arguments, which of them take tensors, which are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from opscope.tracers.torch.words import op_name
+
+TENSOR, TENSORS, OTHER = 0, 1, 2
+
+# Operators that write to arguments although their schemas do not say so: the running statistics of a batch norm
+# (when its argument `training` is true).
+_UNDECLARED = {
+    "aten.native_batch_norm": ("running_mean", "running_var"),
+    "aten.cudnn_batch_norm": ("running_mean", "running_var"),
+    "aten.miopen_batch_norm": ("running_mean", "running_var"),
+}
+
+# What only asks a tensor about itself comes through the dispatcher too, for fake tensors; it computes nothing.
+_QUESTIONS = frozenset(
+    {
+        "prim.device",
+        "prim.layout",
+        "aten.size",
+        "aten.sym_size",
+        "aten.stride",
+        "aten.sym_stride",
+        "aten.numel",
+        "aten.sym_numel",
+        "aten.dim",
+        "aten.storage_offset",
+        "aten.sym_storage_offset",
+        "aten.is_contiguous",
+        "aten.is_contiguous.memory_format",
+        "aten.is_strides_like_format",
+        "aten.is_non_overlapping_and_dense",
+        "aten.sym_is_contiguous",
+    }
+)
+
+MASKS = ("attn_mask", "attn_bias")  # what operators for attention call their masks
+
+Slot = tuple[str, int, int]  # the name of an argument, its kind, and the number of its name
+
+
+class Schema:
+    """One operator as the recorder needs it. `number` gives every argument name a number."""
+
+    __slots__ = (
+        "by_name", "computes", "has_mask", "is_higher_order", "may_write", "name", "slots", "takes_storage",
+        "undeclared", "writes",
+    )  # fmt: skip
+
+    def __init__(self, func: Any, number: Callable[[str], int]) -> None:
+        self.name = op_name(func)
+        schema = getattr(func, "_schema", None)  # higher-order operators have none
+        self.is_higher_order = schema is None
+        arguments: list[Any] = list(schema.arguments) if schema is not None else []
+        self.slots: list[Slot] = [(a.name, _kind(str(a.type)), number(a.name)) for a in arguments]
+        self.by_name: dict[str, Slot] = {slot[0]: slot for slot in self.slots}
+        # `set_` makes a tensor show other memory: it says that it writes, and writes to none.
+        is_set = self.name.startswith("aten.set_")
+        self.writes: tuple[str, ...] = tuple(
+            a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write and not is_set
+        )
+        self.takes_storage = any(str(a.type) == "Storage" for a in arguments)
+        self.undeclared: tuple[str, ...] = _UNDECLARED.get(self.name, ())
+        self.may_write = bool(self.writes or self.undeclared)
+        self.has_mask = "attention" in self.name and any(name in self.by_name for name in MASKS)
+        self.computes = not (self.name.startswith("profiler.") or self.name in _QUESTIONS)
+
+    def written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The tensors that a call writes to."""
+        found: list[Any] = []
+        for name in self.writes:
+            value = self._argument(name, args, kwargs)
+            if isinstance(value, list | tuple):
+                found.extend(cast("list[Any]", value))
+            else:
+                found.append(value)
+        if self.undeclared and self._argument("training", args, kwargs):
+            found.extend(self._argument(name, args, kwargs) for name in self.undeclared)
+        return [tensor for tensor in found if tensor is not None]
+
+    def mask(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The mask that attention is given, or None."""
+        return next((self._argument(name, args, kwargs) for name in MASKS if name in self.by_name), None)
+
+    def _argument(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        position = next(place for place, slot in enumerate(self.slots) if slot[0] == name)
+        return args[position] if position < len(args) else kwargs.get(name)
+
+
+def _kind(text: str) -> int:
+    if "Tensor" not in text:
+        return OTHER
+    return TENSORS if text.startswith(("List[", "Optional[List[")) or "[]" in text else TENSOR

@@ -1,0 +1,263 @@
+"""One recording: puts the recorder in place, takes names, and gives back everything as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+import weakref
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, cast
+
+from opscope.ir import Capture
+from opscope.sources import embed, exact
+from opscope.tracers import session
+from opscope.tracers.arguments import tensors_in
+from opscope.tracers.frames import OWN, held_in, name_in_frame, tensors_held_in
+from opscope.tracers.session import NothingRecorded
+from opscope.tracers.torch import private
+
+from .account import Account, Names, StepEnd
+from .assemble import assemble
+from .calls import Calls
+from .fakes import FakeResults
+from .memory import Memory
+from .mode import Recorder, make_mode
+from .names import Modules, Named, optimizer_tensors
+from .places import Places
+
+
+class Session(session.Session):
+    """With `steps`, the recording ends when every optimizer has made so many.
+    `lean`: without source lines, for who only counts. `fakes`: the mode of the fake tensors that are counted on."""
+
+    def __init__(
+        self,
+        torch: Any,
+        caller: FrameType,
+        *,
+        models: Sequence[tuple[str, Any]] = (),
+        main: Any = None,
+        optimizers: Sequence[tuple[str, Any]] = (),
+        arguments: Sequence[tuple[str, Any]] = (),
+        hide_root: bool = False,
+        values: bool = False,
+        times: bool = False,
+        steps: int | None = None,
+        lean: bool = False,
+        fakes: Any = None,
+    ) -> None:
+        self._torch = torch
+        self._root = os.path.dirname(torch.__file__) + os.sep
+        self._caller: FrameType | None = caller
+        given = [
+            Named(path, tensor, "input")
+            for name, value in arguments
+            for path, tensor in tensors_in(torch.Tensor, value, name)
+        ]
+        self._arguments = [named.name for named in given]
+        self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
+        self._steps: list[StepEnd] = []
+        self._most_steps = steps
+        self._stepping: list[tuple[int, int]] = []
+        self._sequence = private.sequence_number(torch)
+        self._first_sequence = self._sequence() if self._sequence else 0
+        self._lean = lean
+        self._places = Places(torch)
+        self._memory = Memory(torch)
+        self._modules = Modules(list(models), main, hide_root)
+        base = caller.f_back
+        self._calls = Calls(torch, self._modules, self._places, base, lean=lean)
+        self._recorder = Recorder(
+            torch,
+            self._memory,
+            self._calls,
+            self._places,
+            base,
+            times=times,
+            values=values,
+            lean=lean,
+            fakes=FakeResults(torch, fakes, self._memory) if fakes is not None else None,
+        )
+        self.open()
+        self._handles = private.watch_optimizers(self._before_step, self._after_step)
+        self._names = Names()
+        self._mode: Any = None
+        try:
+            for name, optimizer in optimizers:
+                self._know_optimizer(optimizer, name)
+            self._take_names(given)
+            self._mode = make_mode(self._recorder)
+            self._mode.__enter__()
+        except BaseException:
+            self.abort()
+            raise
+
+    @property
+    def count(self) -> int:
+        return self._recorder.log.count
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def finish(self, result: Any = None) -> Capture:
+        try:
+            self.close()
+            # Without source lines nothing but gradients gets a name while the model runs.
+            if not self._lean or len(self._recorder.log.node_names) > 1:
+                self._take_names([])
+            if not self.count:
+                raise NothingRecorded(
+                    "PyTorch ran no operator while it was recorded: there is no graph to show"
+                    + (f" ({self._recorder.failure})" if self._recorder.failure else "")
+                )
+            capture = assemble(self._account(result))
+        finally:
+            self._memory.release()
+        # torch's own text is the same for everybody, and longer than most models.
+        embed(capture, lambda path: None if path.startswith(self._root) else exact(path))
+        return capture
+
+    def abort(self) -> None:
+        super().abort()
+        self._memory.release()
+
+    def restore(self) -> None:
+        self._recorder.is_on = False
+        self._calls.remove()
+        for handle in self._handles:
+            handle.remove()
+        with contextlib.suppress(Exception):  # another mode that the user left open lies above ours
+            self._mode.__exit__(None, None, None)
+        if any(schema.is_higher_order for schema in self._recorder.log.schemas):
+            private.forget_skipped_code(self._torch)
+
+    def _account(self, result: Any) -> Account:
+        tensors = [tensor for _, tensor in tensors_in(self._torch.Tensor, result)]
+        outputs = [value for value in map(self._memory.newest, tensors) if value is not None]
+        return Account(
+            log=self._recorder.log,
+            memory=self._memory,
+            calls=self._calls.rows,
+            places=self._places,
+            names=self._names,
+            variables=self._recorder.variables,
+            arguments=self._arguments,
+            outputs=outputs if result is not None else None,
+            steps=self._steps,
+            first_sequence=self._first_sequence,
+            has_sequences=self._sequence is not None,
+            version=str(self._torch.__version__),
+            lost=self._recorder.lost,
+            failure=self._recorder.failure,
+        )
+
+    # -- names ----------------------------------------------------------------------------------
+
+    def _take_names(self, given: list[Named]) -> None:
+        """Read what everything is called now. Earlier names stay: a parameter keeps its name to the end."""
+        memory, names = self._memory, self._names
+        found = list(self._modules.tensors())
+        parameters: dict[int, str] = {}
+        for named in found:
+            parameters.setdefault(id(named.tensor), named.name)  # tied weights: the first name counts
+        for name, reference in self._optimizers.values():
+            optimizer = reference()
+            if optimizer is not None:
+                found.extend(optimizer_tensors(optimizer, name, parameters))
+        for named in [*found, *given]:
+            gradient = getattr(named.tensor, "grad", None) if named.role == "parameter" else None
+            if gradient is not None:
+                names.add(memory.place_of(gradient), memory.storage_of(gradient), f"{named.name}.grad", "gradient")
+            place, storage = memory.place_of(named.tensor), memory.storage_of(named.tensor)
+            names.add(place, storage, named.name, named.role, named.owner)
+        held = tensors_held_in(self._caller, self._torch.Tensor, depth=3) if self._caller is not None else ()
+        for name, tensor in held:
+            if self.is_open:
+                names.add(memory.place_of(tensor), memory.storage_of(tensor), name, "input")
+            elif (value := memory.newest(tensor)) is not None:
+                self._recorder.variables.setdefault(value, name)  # a result: `loss`
+        self._recorder.named = names.storages
+        if not self.is_open:
+            self._caller = None
+
+    def _know_optimizer(self, optimizer: Any, name: str | None = None) -> str:
+        if id(optimizer) not in self._optimizers:
+            found = (
+                name or (name_in_frame(self._caller, optimizer) if self._caller else None) or self._called(optimizer)
+            )
+            self._optimizers[id(optimizer)] = found or type(optimizer).__name__, weakref.ref(optimizer)
+        return self._optimizers[id(optimizer)][0]
+
+    def _called(self, optimizer: Any) -> str | None:
+        """What the code that calls it calls it: a script's variables are in none of the frames that we are given."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if not frame.f_code.co_filename.startswith((self._root, OWN)):
+                name = name_in_frame(frame, optimizer)
+                if name is not None:
+                    return name
+            frame = frame.f_back
+        return None
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if self._most_steps is not None and self._made(optimizer) >= self._most_steps:
+            self._recorder.is_on = False
+        if not self._recorder.is_on:
+            return
+        self._know_optimizer(optimizer)
+        self._stepping.append((id(optimizer), self.count))
+
+    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        while self._stepping:
+            key, began = self._stepping.pop()
+            if key == id(optimizer):
+                name = self._optimizers[key][0]
+                self._steps.append(StepEnd(key, name, type(optimizer).__name__, began, self.count))
+                break
+        if not self._recorder.is_on or self._most_steps is None:
+            return
+        # Where there are several optimizers, a step is over when each has made its own.
+        if self._made(optimizer) >= self._most_steps:
+            others = [o for o in gc.get_objects() if issubclass(type(o), self._torch.optim.Optimizer)]
+            if all(self._made(other) >= self._most_steps for other in others):
+                self._recorder.is_on = False
+
+    def _made(self, optimizer: Any) -> int:
+        return sum(step.optimizer == id(optimizer) for step in self._steps)
+
+
+def models_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, Any]]:
+    """The models given, or else those among the user's variables, with their names."""
+    modules = _listed(given)
+    named = [
+        (name_in_frame(caller, module) or type(module).__name__, module)
+        for module in modules
+        if isinstance(module, torch.nn.Module)
+    ]
+    candidates = list(held_in(caller, (torch.nn.Module,)))
+    # A variable for a part of a model (`head = model.fc`) is not another model.
+    inside = {id(inner) for _, module in [*named, *candidates] for inner in module.modules() if inner is not module} | {
+        id(module) for _, module in named
+    }
+    for name, module in candidates:
+        if id(module) not in inside:
+            inside.add(id(module))
+            named.append((name, module))
+    return named
+
+
+def optimizers_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, Any]]:
+    optimizers = _listed(given)
+    return [
+        (name_in_frame(caller, optimizer) or type(optimizer).__name__, optimizer)
+        for optimizer in optimizers
+        if isinstance(optimizer, torch.optim.Optimizer)
+    ]
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(cast("list[Any]", given)) if isinstance(given, list | tuple) else [given]

@@ -1,0 +1,85 @@
+"""Write src/wire/facts.ts: what Python and the page must agree on, as opscope.ir declares it.
+
+`make viewer` runs it; tests/test_facts.py checks that the committed file is what it gives.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+TARGET = HERE / "src" / "wire" / "facts.ts"
+
+
+def text() -> str:
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    from opscope import wire
+    from opscope.ir import attributes, dtypes, enumerations, facts
+
+    yield "// What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit."
+    yield ""
+    yield f"export const FILE_VERSION = {wire.VERSION};"
+    for name in ("PHASES", "ROLES", "HOW", "MEMORY_CLASSES", "CHANGE_CLASSES", "EVIDENCE"):
+        yield ""
+        yield f"export const {name} = {_array(getattr(enumerations, name))} as const;"
+    yield ""
+    yield "/** Bits of one element, by every spelling of a dtype in lower case; only dtypes of a fixed size. */"
+    yield "export const DTYPE_BITS: Readonly<Record<string, number>> = {"
+    for name, dtype in dtypes.names().items():
+        if dtype.bits is not None:
+            yield f"  {name}: {dtype.bits},"
+    yield "};"
+    yield ""
+    yield "/** What a spelling may have around the name of a dtype: whose it is, `tensor(…)`, the lanes of a vector. */"
+    patterns = {"prefix": dtypes.PREFIX, "around": dtypes.AROUND, "vector": dtypes.VECTOR}
+    yield "export const DTYPE_PATTERNS = {"
+    for name, pattern in patterns.items():
+        yield f"  {name}: /{pattern.pattern}/,"
+    yield "};"
+    yield ""
+    yield "/** Units of time, in seconds. */"
+    yield f"export const TIME_UNITS: Readonly<Record<string, number>> = {_object(facts.TIME_UNITS)};"
+    yield ""
+    yield "/** Kinds of facts; a column is named as in its declaration. */"
+    yield "export const FACTS = {"
+    for fact in facts.FACTS.values():
+        yield f"  /** {fact.doc} */"
+        columns = ", ".join(f"{_key(field.name)}: {_quoted('column ' + field.name)}" for field in fact.fields)
+        yield f"  {fact.name}: {{ name: {_quoted(fact.name)}, by: {_array(fact.by)}, columns: {{ {columns} }} }},"
+    yield "} as const;"
+    yield ""
+    yield "/** Attributes that opscope itself writes. */"
+    names = {name: value for name, value in vars(attributes).items() if name.isupper()}
+    yield f"export const ATTRIBUTES = {_object(names)} as const;"
+
+
+def _array(names: tuple[str, ...]) -> str:
+    return f"[{', '.join(map(_quoted, names))}]"
+
+
+def _object(entries: Any) -> str:
+    return "{ " + ", ".join(f"{_key(key)}: {_value(value)}" for key, value in entries.items()) + " }"
+
+
+def _value(value: str | float) -> str:
+    return _quoted(value) if isinstance(value, str) else f"{value:g}".replace("e-0", "e-")
+
+
+def _key(name: str) -> str:
+    return name if name.isidentifier() else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    return "'" + json.dumps(text, ensure_ascii=False)[1:-1].replace("'", "\\'") + "'"
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(HERE.parent / "src"))
+    TARGET.write_text(text(), encoding="utf-8")

@@ -1,0 +1,192 @@
+// What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit.
+
+export const FILE_VERSION = 2;
+
+export const PHASES = ['init', 'forward', 'backward', 'recompute', 'optimizer', 'other'] as const;
+
+export const ROLES = ['input', 'parameter', 'buffer', 'constant', 'activation', 'gradient', 'state'] as const;
+
+export const HOW = ['exact', 'zero', 'estimated', 'unknown'] as const;
+
+export const MEMORY_CLASSES = ['parameter', 'buffer', 'state', 'input', 'constant', 'gradient', 'activation', 'temporary'] as const;
+
+export const CHANGE_CLASSES = ['fused', 'split', 'rewritten', 'changed', 'moved', 'removed', 'added', 'same'] as const;
+
+export const EVIDENCE = ['reported', 'name', 'structure'] as const;
+
+/** Bits of one element, by every spelling of a dtype in lower case; only dtypes of a fixed size. */
+export const DTYPE_BITS: Readonly<Record<string, number>> = {
+  bool: 8,
+  boolean: 8,
+  pred: 8,
+  bool8: 8,
+  b1: 8,
+  int1: 1,
+  int1b: 1,
+  int2: 2,
+  int2b: 2,
+  s2: 2,
+  int3: 3,
+  int3b: 3,
+  int4: 4,
+  int4b: 4,
+  s4: 4,
+  int5: 5,
+  int6: 6,
+  int7: 7,
+  int8: 8,
+  s8: 8,
+  i8: 8,
+  char: 8,
+  int16: 16,
+  s16: 16,
+  i16: 16,
+  short: 16,
+  int32: 32,
+  s32: 32,
+  i32: 32,
+  int: 32,
+  int64: 64,
+  s64: 64,
+  i64: 64,
+  long: 64,
+  uint1: 1,
+  uint1b: 1,
+  uint2: 2,
+  uint2b: 2,
+  u2: 2,
+  uint3: 3,
+  uint3b: 3,
+  uint4: 4,
+  uint4b: 4,
+  u4: 4,
+  uint5: 5,
+  uint6: 6,
+  uint7: 7,
+  uint8: 8,
+  u8: 8,
+  byte: 8,
+  uint16: 16,
+  u16: 16,
+  uint32: 32,
+  u32: 32,
+  uint64: 64,
+  u64: 64,
+  float16: 16,
+  f16: 16,
+  half: 16,
+  fp16: 16,
+  bfloat16: 16,
+  bf16: 16,
+  float32: 32,
+  f32: 32,
+  float: 32,
+  fp32: 32,
+  single: 32,
+  tfloat32: 32,
+  tf32: 32,
+  float64: 64,
+  f64: 64,
+  double: 64,
+  fp64: 64,
+  float8: 8,
+  f8: 8,
+  float8_e3m4: 8,
+  f8e3m4: 8,
+  float8e3m4: 8,
+  float8_e4m3: 8,
+  f8e4m3: 8,
+  float8e4m3: 8,
+  float8_e4m3fn: 8,
+  f8e4m3fn: 8,
+  float8e4m3fn: 8,
+  float8_e4m3fnuz: 8,
+  f8e4m3fnuz: 8,
+  float8e4m3fnuz: 8,
+  float8_e4m3b11fnuz: 8,
+  f8e4m3b11fnuz: 8,
+  float8e4m3b11fnuz: 8,
+  float8_e5m2: 8,
+  f8e5m2: 8,
+  float8e5m2: 8,
+  float8_e5m2fnuz: 8,
+  f8e5m2fnuz: 8,
+  float8e5m2fnuz: 8,
+  float8_e8m0fnu: 8,
+  f8e8m0fnu: 8,
+  float8e8m0: 8,
+  float8_e8m0: 8,
+  float6_e2m3fn: 6,
+  f6e2m3fn: 6,
+  float6e2m3: 6,
+  float6_e3m2fn: 6,
+  f6e3m2fn: 6,
+  float6e3m2: 6,
+  float4_e2m1fn: 4,
+  f4e2m1fn: 4,
+  float4e2m1: 4,
+  float4_e2m1fn_x2: 8,
+  complex32: 32,
+  chalf: 32,
+  complex64: 64,
+  c64: 64,
+  cfloat: 64,
+  complex128: 128,
+  c128: 128,
+  cdouble: 128,
+  qint8: 8,
+  quantizeds8: 8,
+  quint8: 8,
+  quantized8asymm: 8,
+  qint16: 16,
+  quantizeds16: 16,
+  qint32: 32,
+  quantizeds32: 32,
+  qint4: 4,
+  quantizeds4: 4,
+  quint4: 4,
+  quantized4asymm: 4,
+  qint1: 1,
+  quantizeds1: 1,
+  quint4x2: 4,
+  quint2x4: 2,
+  bits8: 8,
+  bits16: 16,
+  bits1x8: 8,
+  bits2x4: 8,
+  bits4x2: 8,
+  float0: 0,
+};
+
+/** What a spelling may have around the name of a dtype: whose it is, `tensor(…)`, the lanes of a vector. */
+export const DTYPE_PATTERNS = {
+  prefix: /^(?:[a-z_]\w*\.)+/,
+  around: /^tensor\((\w+)\)$/,
+  vector: /^(\w+?)x(\d+)$/,
+};
+
+/** Units of time, in seconds. */
+export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, us: 1e-6, ns: 1e-9 };
+
+/** Kinds of facts; a column is named as in its declaration. */
+export const FACTS = {
+  /** What was measured while it ran. */
+  times: { name: 'times', by: ['node', 'scope', 'group:kernel'], columns: { time: 'column time', least: 'column least', most: 'column most', runs: 'column runs' } },
+  /** What every operator costs; docs/stats.md defines the figures. */
+  costs: { name: 'costs', by: ['node'], columns: { macs: 'column macs', causal: 'column causal', other: 'column other', read: 'column read', written: 'column written', activations: 'column activations', how: 'column how', 'at least': 'column at least' } },
+  /** Every storage, by the value that owns it: how large it is and when it is alive. */
+  lifetimes: { name: 'lifetimes', by: ['value'], columns: { bytes: 'column bytes', class: 'column class', born: 'column born', dies: 'column dies' } },
+  /** Every parameter, by the value that owns its storage. */
+  parameters: { name: 'parameters', by: ['value'], columns: { elements: 'column elements', bytes: 'column bytes', node: 'column node' } },
+  /** The operation behind an operator's name. */
+  kinds: { name: 'kinds', by: ['op'], columns: { kind: 'column kind' } },
+  /** Numbers of tensors, and statistics of them. */
+  values: { name: 'values', by: ['value'], columns: { values: 'column values', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf', zeros: 'column zeros' } },
+  /** What a stage changed in the stage it was made from. */
+  changes: { name: 'changes', by: ['row'], columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
+  /** Where and why a compiler stopped a graph before the program ended. */
+  breaks: { name: 'breaks', by: ['row'], columns: { file: 'column file', line: 'column line', reason: 'column reason' } },
+} as const;
+
+/** Attributes that opscope itself writes. */
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', MODULE: 'module', UNPAIRED: 'unpaired', FILE: 'file' } as const;
