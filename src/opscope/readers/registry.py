@@ -25,6 +25,7 @@ BUILT_IN = {
     "pt2": "opscope.readers.torch.pt2",
     "torchscript": "opscope.readers.torch.torchscript",
     "chakra": "opscope.readers.torch.chakra",
+    "torch-trace": "opscope.readers.torch.compiler",
     "megengine": "opscope.readers.megengine",
     "jittor-trace": "opscope.readers.jittor",
     "paddle-pir": "opscope.readers.paddle.pir",

@@ -13,7 +13,7 @@ LINE = re.compile(rb"^(?:[VDIWEF]\d{4} [0-9:.]+ +\d+ [^\]\n]{1,400}\] )?(?=\{)")
 _LONGEST_LINE = 64 << 20
 _ENVELOPE = frozenset(("rank", "frame_id", "frame_compile_id", "attempt", "compiled_autograd_id", "has_payload", "stack"))
 # What says nothing about graphs and is most of a log: not kept.
-_SKIPPED = (b'{"describe_', b'{"chromium_event"')
+_SKIPPED = (b'{"describe_storage', b'{"describe_tensor', b'{"chromium_event"')
 
 
 class CompileId(NamedTuple):
