@@ -78,6 +78,26 @@ def watch_optimizers(before: Callable[..., None], after: Callable[..., None]) ->
     return handles
 
 
+def nested_sizes(tensor: Any) -> tuple[tuple[int, ...], ...] | None:
+    """The sizes of each part of a strided nested tensor; None where this release does not tell."""
+    try:
+        return tuple(tuple(row) for row in tensor._nested_tensor_size().tolist())
+    except Exception:  # jagged ones have no such table, fake ones no numbers
+        return None
+
+
+def stored_entries(tensor: Any) -> int | None:
+    """How many numbers a sparse tensor stores, those of its dense dimensions and blocks included; None where it does
+    not tell (a fake one)."""
+    try:
+        with the_torch().no_grad():
+            stored = tensor._values() if tensor.is_sparse else tensor.values()
+        count = stored.numel()
+    except Exception:
+        return None
+    return count if type(count) is int else None
+
+
 def fake_maker(torch: Any, mode: Any) -> Callable[[Any, Any], Any]:
     """Makes fake tensors of one mode, each from a meta tensor and a device.
 
