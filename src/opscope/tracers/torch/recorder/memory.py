@@ -59,6 +59,9 @@ class Memory:
         self.parts: dict[int, list[tuple[int, int]]] = {}
         self._taken_in: set[int] = set()  # storages whose next write reads all the writes before it
         self.seen_through: dict[int, int] = {}  # a value -> the write that made it through another window
+        # A value that is older than its number -> the last value that was there when it was new: what a write made of a
+        # tensor is as old as the write, and what no operator made is older than all.
+        self._since: dict[int, int] = {}
         self.outside: list[tuple[int, Any]] = []  # values that no recorded operator made, with a weak reference
 
     # -- the hot path ---------------------------------------------------------------------------
@@ -139,15 +142,17 @@ class Memory:
         self.place.append(place)
         self._newest[place] = value
         self.by_object[id(tensor)] = value
+        self._since[value] = -1
         self.outside.append((value, weakref.ref(tensor)))
         return value
 
     def _read_written(self, tensor: Any, place: int, own: int) -> int | list[int]:
         """Own value, and what was written since over the same bytes. Values are numbered in time."""
         storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
+        since = self._since.get(own, own)
         found: list[int] = []
         for written, value in reversed(self.parts[storage]):
-            if value <= own:
+            if value <= since:
                 break
             if self._covers(written, window):
                 found.append(value if self.window_number(value) == window else self._seen_through(tensor, place, value))
@@ -163,7 +168,7 @@ class Memory:
         self.place.append(place)
         self._newest[place] = value
         self.by_object[id(tensor)] = value
-        self.seen_through[value] = write
+        self.seen_through[value] = self._since[value] = write
         return value
 
     def _written(self, tensor: Any, place: int, value: int) -> None:
@@ -187,6 +192,21 @@ class Memory:
             return []
         self._taken_in.add(storage)
         return [value for _, value in writes]
+
+    def made_of(self, tensor: Any, known: set[int]) -> list[int]:
+        """The values whose bytes a tensor shows that has just been made as a window on memory; `known` are read."""
+        place = self.place_of(tensor)
+        storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
+        found: list[int] = []
+        for written, value in reversed(self.parts.get(storage, ())):
+            covers = self._covers(written, window)
+            if covers or self._overlap(written, window):
+                found.append(value)
+            if covers:
+                return found[::-1]
+        if not any(self.storage(value) == storage for value in known):
+            found += [value for value, other in enumerate(self.place) if other >> WINDOW_BITS == storage][:1]
+        return found[::-1]
 
     def _extent(self, window: int) -> Extent | None:
         if window not in self._extents:
