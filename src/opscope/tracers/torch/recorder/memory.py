@@ -57,6 +57,8 @@ class Memory:
         self.by_object: dict[int, int] = {}
         # Storage -> the writes to it (window, value), since one that wrote it all.
         self.parts: dict[int, list[tuple[int, int]]] = {}
+        self._first: dict[int, int] = {}  # storage -> the first value in it, among those looked at
+        self._looked_at = 0
         self._taken_in: set[int] = set()  # storages whose next write reads all the writes before it
         self.seen_through: dict[int, int] = {}  # a value -> the write that made it through another window
         # A value that is older than its number -> the last value that was there when it was new: what a write made of a
@@ -193,8 +195,8 @@ class Memory:
         self._taken_in.add(storage)
         return [value for _, value in writes]
 
-    def made_of(self, tensor: Any, known: set[int]) -> list[int]:
-        """The values whose bytes a tensor shows that has just been made as a window on memory; `known` are read."""
+    def made_of(self, tensor: Any) -> list[int]:
+        """The values whose bytes a tensor shows that has just been made as a window on memory."""
         place = self.place_of(tensor)
         storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
         found: list[int] = []
@@ -204,9 +206,10 @@ class Memory:
                 found.append(value)
             if covers:
                 return found[::-1]
-        if not any(self.storage(value) == storage for value in known):
-            found += [value for value, other in enumerate(self.place) if other >> WINDOW_BITS == storage][:1]
-        return found[::-1]
+        for value in range(self._looked_at, len(self.place)):
+            self._first.setdefault(self.storage(value), value)
+        self._looked_at = len(self.place)
+        return [self._first.get(storage, -1), *found[::-1]]
 
     def _extent(self, window: int) -> Extent | None:
         if window not in self._extents:

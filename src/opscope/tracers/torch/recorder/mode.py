@@ -309,8 +309,8 @@ class Recorder:
         """A view of more than its argument: of all that was written there."""
         if isinstance(out, self._tensor):
             argument = schema.slots[0][2]
-            known = {use >> ARGUMENT_BITS for use in uses} - {-1}
-            shown = [value for value in self._memory.made_of(out, known) if value not in known]
+            known = {use >> ARGUMENT_BITS for use in uses} | {-1}
+            shown = [value for value in self._memory.made_of(out) if value not in known]
             uses.extend([value << ARGUMENT_BITS | argument for value in shown])
 
     def _outputs(self, out: Any, written: list[Any]) -> None:
