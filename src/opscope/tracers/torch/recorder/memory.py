@@ -64,8 +64,13 @@ class Memory:
         self.by_object: dict[int, int] = {}
         # Storage -> the writes to it (window, value), since one that wrote it all.
         self.parts: dict[int, list[tuple[int, int]]] = {}
+        self._first: dict[int, int] = {}  # storage -> the first value in it, among those looked at
+        self._looked_at = 0
         self._taken_in: set[int] = set()  # storages whose next write reads all the writes before it
         self.seen_through: dict[int, int] = {}  # a value -> the write that made it through another window
+        # A value that is older than its number -> the last value that was there when it was new: what a write made of a
+        # tensor is as old as the write, and what no operator made is older than all.
+        self._since: dict[int, int] = {}
         self.outside: list[tuple[int, Any]] = []  # values that no recorded operator made, with a weak reference
 
     # -- the hot path ---------------------------------------------------------------------------
@@ -147,15 +152,17 @@ class Memory:
         self.place.append(place)
         self._newest[place] = value
         self.by_object[id(tensor)] = value
+        self._since[value] = -1
         self.outside.append((value, weakref.ref(tensor)))
         return value
 
     def _read_written(self, tensor: Any, place: int, own: int) -> int | list[int]:
         """Own value, and what was written since over the same bytes. Values are numbered in time."""
         storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
+        since = self._since.get(own, own)
         found: list[int] = []
         for written, value in reversed(self.parts[storage]):
-            if value <= own:
+            if value <= since:
                 break
             if self._covers(written, window):
                 found.append(value if self.window_number(value) == window else self._seen_through(tensor, place, value))
@@ -171,7 +178,7 @@ class Memory:
         self.place.append(place)
         self._newest[place] = value
         self.by_object[id(tensor)] = value
-        self.seen_through[value] = write
+        self.seen_through[value] = self._since[value] = write
         return value
 
     def _written(self, tensor: Any, place: int, value: int) -> None:
@@ -195,6 +202,22 @@ class Memory:
             return []
         self._taken_in.add(storage)
         return [value for _, value in writes]
+
+    def made_of(self, tensor: Any) -> list[int]:
+        """The values whose bytes a tensor shows that has just been made as a window on memory."""
+        place = self.place_of(tensor)
+        storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
+        found: list[int] = []
+        for written, value in reversed(self.parts.get(storage, ())):
+            covers = self._covers(written, window)
+            if covers or self._overlap(written, window):
+                found.append(value)
+            if covers:
+                return found[::-1]
+        for value in range(self._looked_at, len(self.place)):
+            self._first.setdefault(self.storage(value), value)
+        self._looked_at = len(self.place)
+        return [self._first.get(storage, -1), *found[::-1]]
 
     def _extent(self, window: int) -> Extent | None:
         if window not in self._extents:

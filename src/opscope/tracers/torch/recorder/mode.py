@@ -135,6 +135,8 @@ class Recorder:
                     self._look_at_mask(schema.mask(args, kwargs), constants)
                 if schema.may_write:
                     written = self._about_to_write(schema, args, kwargs, uses)
+                elif schema.shows_more:
+                    written = []
             except Exception as error:
                 self._lose(error)
                 return func(*args, **kwargs)
@@ -146,6 +148,8 @@ class Recorder:
                 if written is None and isinstance(out, tensor_type):
                     outputs_log.append(made(out, False))
                 else:
+                    if schema.shows_more:
+                        self._uses_what_it_shows(out, schema, uses)
                     self._outputs(out, written or [])
                 ident = thread()
                 if ident != home:
@@ -300,6 +304,14 @@ class Recorder:
             frame = frame.f_back
 
     # -- after ------------------------------------------------------------------------------------
+
+    def _uses_what_it_shows(self, out: Any, schema: Schema, uses: list[int]) -> None:
+        """A view of more than its argument: of all that was written there."""
+        if isinstance(out, self._tensor):
+            argument = schema.slots[0][2]
+            known = {use >> ARGUMENT_BITS for use in uses} | {-1}
+            shown = [value for value in self._memory.made_of(out) if value not in known]
+            uses.extend([value << ARGUMENT_BITS | argument for value in shown])
 
     def _outputs(self, out: Any, written: list[Any]) -> None:
         made = self._memory.made

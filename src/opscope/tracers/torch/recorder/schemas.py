@@ -39,6 +39,9 @@ _QUESTIONS = frozenset(
     }
 )
 
+# Views that may show bytes which none of their arguments shows, and `set_`, which shows other memory.
+_SHOWS_MORE = ("aten.as_strided", "aten.set_", "aten._reinterpret_tensor")
+
 MASKS = ("attn_mask", "attn_bias")  # what operators for attention call their masks
 
 Slot = tuple[str, int, int]  # the name of an argument, its kind, and the number of its name
@@ -48,7 +51,7 @@ class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
     __slots__ = (
-        "by_name", "computes", "has_mask", "is_higher_order", "may_write", "name", "slots", "takes_storage",
+        "by_name", "computes", "has_mask", "is_higher_order", "may_write", "name", "shows_more", "slots", "takes_storage",
         "undeclared", "writes",
     )  # fmt: skip
 
@@ -66,6 +69,7 @@ class Schema:
         )
         self.takes_storage = any(str(a.type) == "Storage" for a in arguments)
         self.undeclared: tuple[str, ...] = _UNDECLARED.get(self.name, ())
+        self.shows_more = self.name.startswith(_SHOWS_MORE)
         self.may_write = bool(self.writes or self.undeclared)
         self.has_mask = "attention" in self.name and any(name in self.by_name for name in MASKS)
         self.computes = not (self.name.startswith("profiler.") or self.name in _QUESTIONS)
