@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, cast
 
 from opscope.ir.measurements import measured
+from opscope.tracers.arguments import is_a
 from opscope.tracers.frames import locals_of
 from opscope.tracers.torch import private
 from opscope.tracers.torch.words import numbers_of
@@ -55,6 +56,7 @@ class Recorder:
         self.variables: dict[int, str] = {}  # value from outside -> the variable that held it
         self._torch = torch
         self._tensor: type[Any] = torch.Tensor
+        self._module: type[Any] = torch.nn.Module
         self._memory = memory
         self._calls = calls
         self._places = places
@@ -364,7 +366,7 @@ class Recorder:
         """What a module's generator does after the module returned it, belongs to that call."""
         while frame is not None and frame is not self._base:
             owner = locals_of(frame).get("self")
-            if owner is not None and hasattr(owner, "_modules"):
+            if is_a(owner, self._module):
                 call = self._calls.last_call(owner)
                 if call >= 0:
                     return call
