@@ -32,6 +32,25 @@ def dispatch_mode() -> Any:
     return importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
 
 
+def push_mode(mode: Any) -> None:
+    """Put a mode on this thread's stack. Entering it says so to the whole process, and leaving it would say so for
+    ever if another thread left first."""
+    push = find("torch.utils._python_dispatch", "_push_mode")
+    mode.__enter__() if push is None else push(mode)
+
+
+def pop_mode(mode: Any) -> None:
+    """Take it off again, unless it was left open below another one."""
+    pop = find("torch.utils._python_dispatch", "_pop_mode")
+    with contextlib.suppress(Exception):
+        mode.__exit__(None, None, None) if pop is None else pop()
+
+
+def modes_here(torch: Any) -> Callable[[], int]:
+    """How many dispatch modes this thread has."""
+    return getattr(torch._C, "_len_torch_dispatch_stack", None) or (lambda: 1)
+
+
 def forget_skipped_code(torch: Any) -> None:
     """A higher-order operator such as torch.cond compiles what it is given. Under a dispatch mode torch skips that
     and remembers it, so that the same call fails later without the mode; this makes it forget."""

@@ -10,15 +10,18 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, cast
 
+from opscope.ir.attributes import INSIDE
 from opscope.ir.measurements import measured
 from opscope.tracers.frames import locals_of
 from opscope.tracers.torch import private
 from opscope.tracers.torch.words import numbers_of
 
+from .account import Lost
 from .calls import Calls
 from .clock import clock as clock_of
 from .fakes import FakeResults
@@ -27,7 +30,9 @@ from .masks import shown_by
 from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
 from .schemas import OTHER, TENSOR, Schema
+from .wrapped import OPAQUE, described
 
+_LONGEST_REASON = 200
 _ACCUMULATE_GRAD = 2**64 - 1  # what autograd gives as the sequence number of AccumulateGrad
 
 
@@ -49,8 +54,13 @@ class Recorder:
     ) -> None:
         self.log = Log()
         self.is_on = True
-        self.lost = 0
-        self.failure: Exception | None = None
+        self._lost: Counter[tuple[str, int, bool, str]] = Counter()  # see account.Lost
+        self.unmeasured: Counter[str] = Counter()
+        self.threads: Mapping[int, int] = {}  # thread -> its number, of those that work for this one
+        self._opaque: set[Any] = set()  # classes of tensors that hold no others
+        self._open: set[Any] = set()  # and of those that do
+        self._passing: dict[int, Any] = {}  # thread -> the operator that goes on to the class of its arguments
+        self._around: dict[int, str] = {}  # thread -> the operator on such tensors that others run inside of
         self.named: dict[int, Any] = {}  # storages that have a name already
         self.variables: dict[int, str] = {}  # value from outside -> the variable that held it
         self._torch = torch
@@ -89,6 +99,7 @@ class Recorder:
         frame_at, caller, grad_enabled = sys._getframe, self._caller(), self._grad_enabled
         engine, nodes, lean = self._engine, self._nodes, self._lean
         run = self._fakes.run if self._fakes is not None else None
+        lock, opaque, around_others, numbers = self._calls.lock, self._opaque, self._around, self.threads
 
         def dispatch(
             mode: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -101,11 +112,14 @@ class Recorder:
             if number is None:
                 number = self._new_schema(func)
             schema = schemas[number]
+            if types and not opaque.issuperset(types) and self._goes_inside(schema, types):
+                return self._inside(mode, schema, func, types, args, kwargs)
             if not schema.computes:
                 return func(*args, **kwargs) if run is None else run(func, args, kwargs)
             uses: list[int] = []
             constants: list[Any] = [number]
             written: list[Any] | None = None
+            lock.acquire()
             try:
                 # Before it runs: in-place operators change what their arguments show.
                 for (name, kind, argument), value in zip(schema.slots, args):  # noqa: B905 (defaults are left out)
@@ -137,13 +151,20 @@ class Recorder:
                     written = self._about_to_write(schema, args, kwargs, uses)
                 elif schema.shows_more:
                     written = []
+                if around_others:
+                    self._note_around(constants)
             except Exception as error:
-                self._lose(error)
-                return func(*args, **kwargs)
+                self._lose(error, schema)
+                number = -1
+            finally:
+                lock.release()
+            if number < 0:
+                return func(*args, **kwargs) if run is None else run(func, args, kwargs)
             sequence = sequence_number() - 1
             began = clock() if times else 0.0
             out = func(*args, **kwargs) if run is None else run(func, args, kwargs)
             took = clock() - began if times else 0.0
+            lock.acquire()
             try:
                 if written is None and isinstance(out, tensor_type):
                     outputs_log.append(made(out, False))
@@ -153,7 +174,7 @@ class Recorder:
                     self._outputs(out, written or [])
                 ident = thread()
                 if ident != home:
-                    log.threads[log.count] = ident
+                    log.threads[log.count] = numbers.get(ident, ident)
                 active = active_calls.get(ident)
                 if active:
                     call, _, stop, around = active[-1]
@@ -202,9 +223,11 @@ class Recorder:
                 if times:
                     log.seconds.append(took)
                 if values:
-                    self._measure(out)
+                    self._measured(out)
             except Exception as error:
-                self._lose(error)
+                self._lose(error, schema)
+            finally:
+                lock.release()
             return out
 
         return dispatch
@@ -371,6 +394,55 @@ class Recorder:
             frame = frame.f_back
         return -1
 
+    # -- tensors of other classes -----------------------------------------------------------------
+
+    def _goes_inside(self, schema: Schema, types: Any) -> bool:
+        """Whether an operator has tensors among its arguments whose class runs others instead of it."""
+        for cls in types:
+            if cls not in self._opaque and cls not in self._open:
+                (self._opaque if cls.__name__ in OPAQUE else self._open).add(cls)
+        return not schema.is_higher_order and not self._opaque.issuperset(types)
+
+    def _inside(self, mode: Any, schema: Schema, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Let the class of the arguments answer, and record the operators that it runs."""
+        thread = threading.get_ident()
+        if self._passing.get(thread) is func:
+            del self._passing[thread]
+            return NotImplemented  # torch asks the class next, and we see what that runs
+        count, lost = self.log.count, len(self._lost)
+        around = self._around.get(thread)
+        self._passing[thread] = func
+        if schema.computes:
+            self._around[thread] = described(func, [*args, *kwargs.values()], types)
+        try:
+            private.push_mode(mode)
+            try:
+                return func(*args, **kwargs)
+            finally:
+                private.pop_mode(mode)
+        finally:
+            self._passing.pop(thread, None)
+            if around is None:
+                self._around.pop(thread, None)
+            else:
+                self._around[thread] = around
+            if schema.computes and count == self.log.count and lost == len(self._lost):
+                self._lose(None, schema, types)
+
+    def _note_around(self, constants: list[Any]) -> None:
+        around = self._around.get(threading.get_ident())
+        if around is not None:
+            constants += [INSIDE, around]
+
+    # -- measured, and lost -----------------------------------------------------------------------
+
+    def _measured(self, out: Any) -> None:
+        """The operator is recorded, whether its numbers can be read or not."""
+        try:
+            self._measure(out)
+        except Exception as error:
+            self.unmeasured[f"{type(error).__name__}: {' '.join(str(error).split())[:_LONGEST_REASON]}"] += 1
+
     def _measure(self, out: Any) -> None:
         tensors = self._tensors(out)
         made = self.log.output_value[len(self.log.output_value) - len(tensors) :]
@@ -379,9 +451,22 @@ class Recorder:
             if numbers is not None:
                 self.log.measured[value] = measured(numbers)
 
-    def _lose(self, error: Exception) -> None:
-        self.lost += 1
-        self.failure = self.failure or error
+    def _lose(self, error: Exception | None, schema: Schema, types: Any = ()) -> None:
+        """An operator ran and is not recorded. Of the exception only the text is kept: its frames hold tensors."""
+        if error is None:
+            names = ", ".join(sorted({cls.__name__ for cls in types}))
+            reason = f"{names} answers it without running an operator that a dispatch mode sees"
+        else:
+            self.log.drop_unfinished()
+            text = " ".join(str(error).split())
+            reason = f"recording it failed ({type(error).__name__}: {text[:_LONGEST_REASON]})"
+        active = self._calls.active.get(threading.get_ident())
+        is_backward = self._current_node() is not None
+        self._lost[schema.name, active[-1].call if active else -1, is_backward, reason] += 1
+
+    @property
+    def lost(self) -> list[Lost]:
+        return [Lost(*key, count) for key, count in self._lost.items()]
 
 
 def _kind_of(value: Any, tensor_type: type[Any]) -> int:

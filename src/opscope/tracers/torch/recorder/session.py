@@ -27,6 +27,8 @@ from .memory import Memory
 from .mode import Recorder, make_mode
 from .names import Modules, Named, optimizer_tensors
 from .places import Places
+from .threads import Threads
+from .wrapped import expanded, plain
 
 
 class Session(session.Session):
@@ -52,11 +54,13 @@ class Session(session.Session):
         self._torch = torch
         self._root = os.path.dirname(torch.__file__) + os.sep
         self._caller: FrameType | None = caller
-        given = [
-            Named(path, tensor, "input")
-            for name, value in arguments
-            for path, tensor in tensors_in(torch.Tensor, value, name)
-        ]
+        given = list(
+            expanded(
+                Named(path, tensor, "input")
+                for name, value in arguments
+                for path, tensor in tensors_in(torch.Tensor, value, name)
+            )
+        )
         self._arguments = [named.name for named in given]
         self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
         self._steps: list[StepEnd] = []
@@ -81,6 +85,8 @@ class Session(session.Session):
             lean=lean,
             fakes=FakeResults(torch, fakes, self._memory) if fakes is not None else None,
         )
+        self._threads = Threads(self._calls, self._places, lambda: type(self._mode)(), base, lean=lean)
+        self._recorder.threads = self._threads.number
         self.open()
         self._handles = private.watch_optimizers(self._before_step, self._after_step)
         self._names = Names()
@@ -91,6 +97,7 @@ class Session(session.Session):
             self._take_names(given)
             self._mode = make_mode(self._recorder)
             self._mode.__enter__()
+            self._threads.open()
         except BaseException:
             self.abort()
             raise
@@ -110,7 +117,7 @@ class Session(session.Session):
             if not self.count:
                 raise NothingRecorded(
                     "PyTorch ran no operator while it was recorded: there is no graph to show"
-                    + (f" ({self._recorder.failure})" if self._recorder.failure else "")
+                    + "".join(f" ({lost.op}: {lost.reason})" for lost in self._recorder.lost[:1])
                 )
             capture = assemble(self._account(result))
         finally:
@@ -125,6 +132,7 @@ class Session(session.Session):
 
     def restore(self) -> None:
         self._recorder.is_on = False
+        self._threads.close()
         self._calls.remove()
         for handle in self._handles:
             handle.remove()
@@ -134,7 +142,7 @@ class Session(session.Session):
             private.forget_skipped_code(self._torch)
 
     def _account(self, result: Any) -> Account:
-        tensors = [tensor for _, tensor in tensors_in(self._torch.Tensor, result)]
+        tensors = [inner for _, tensor in tensors_in(self._torch.Tensor, result) for _, inner in plain(tensor)]
         outputs = [value for value in map(self._memory.newest, tensors) if value is not None]
         return Account(
             log=self._recorder.log,
@@ -150,7 +158,8 @@ class Session(session.Session):
             has_sequences=self._sequence is not None,
             version=str(self._torch.__version__),
             lost=self._recorder.lost,
-            failure=self._recorder.failure,
+            unseen=self._calls.unseen,
+            unmeasured=dict(self._recorder.unmeasured),
         )
 
     # -- names ----------------------------------------------------------------------------------
@@ -166,14 +175,11 @@ class Session(session.Session):
             optimizer = reference()
             if optimizer is not None:
                 found.extend(optimizer_tensors(optimizer, name, parameters))
-        for named in [*found, *given]:
-            gradient = getattr(named.tensor, "grad", None) if named.role == "parameter" else None
-            if gradient is not None:
-                names.add(memory.place_of(gradient), memory.storage_of(gradient), f"{named.name}.grad", "gradient")
+        for named in expanded([*found, *given]):
             place, storage = memory.place_of(named.tensor), memory.storage_of(named.tensor)
             names.add(place, storage, named.name, named.role, named.owner)
         held = tensors_held_in(self._caller, self._torch.Tensor, depth=3) if self._caller is not None else ()
-        for name, tensor in held:
+        for name, tensor in ((name, inner) for held_as, outer in held for name, inner in plain(outer, held_as)):
             if self.is_open:
                 names.add(memory.place_of(tensor), memory.storage_of(tensor), name, "input")
             elif (value := memory.newest(tensor)) is not None:
