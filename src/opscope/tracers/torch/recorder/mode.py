@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, cast
 
-from opscope.ir.attributes import INSIDE
+from opscope.ir.attributes import INSIDE, ROWS
 from opscope.ir.measurements import measured
 from opscope.tracers.frames import locals_of
 from opscope.tracers.torch import private
@@ -29,8 +29,8 @@ from .log import ACCUMULATES, ARGUMENT_BITS, GRAD_ENABLED, IN_BACKWARD, NO_SEQUE
 from .masks import shown_by
 from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
-from .schemas import OTHER, TENSOR, Schema
-from .wrapped import OPAQUE, described
+from .schemas import OFFSETS, OTHER, TENSOR, Schema
+from .wrapped import OPAQUE, described, plain
 
 _LONGEST_REASON = 200
 _ACCUMULATE_GRAD = 2**64 - 1  # what autograd gives as the sequence number of AccumulateGrad
@@ -145,8 +145,8 @@ class Recorder:
                     self._rare_inputs(schema, args, kwargs, uses, constants)
                 if len(outside) != self._seen_outside:
                     self._name_outside(caller(frame_at(0).f_back))
-                if schema.has_mask:
-                    self._look_at_mask(schema.mask(args, kwargs), constants)
+                if schema.asks_numbers:
+                    self._look_at_numbers(schema, args, kwargs, constants)
                 if schema.may_write:
                     written = self._about_to_write(schema, args, kwargs, uses)
                 elif schema.shows_more:
@@ -277,8 +277,15 @@ class Recorder:
                 uses.append(part << ARGUMENT_BITS | self._argument("written before"))
         return written
 
-    def _look_at_mask(self, mask: Any, constants: list[Any]) -> None:
-        """Whether a mask is causal is in its numbers alone, which only the recorder sees."""
+    def _look_at_numbers(self, schema: Schema, args: Any, kwargs: Any, constants: list[Any]) -> None:
+        """What is in the numbers of an argument alone, which only the recorder sees: where the groups of a product end,
+        whether a mask is causal."""
+        if OFFSETS in schema.by_name:
+            ends = schema.argument(OFFSETS, args, kwargs)
+            if type(ends) is self._tensor and not ends.is_meta and ends.numel():
+                constants += [ROWS, int(ends[-1])]
+            return
+        mask = schema.mask(args, kwargs)
         if isinstance(mask, self._tensor) and (shown := shown_by(self._torch, mask)) is not None:
             constants += ["mask_shows", shown]
 
@@ -362,7 +369,8 @@ class Recorder:
     def _accumulates(self, node: Any) -> None:
         variable = getattr(node, "variable", None)
         if variable is not None:
-            self.log.accumulated[self.log.count] = self._memory.storage_of(variable)
+            _, inner = next(plain(variable))
+            self.log.accumulated[self.log.count] = self._memory.storage_of(inner)
 
     def _caller(self) -> Callable[[FrameType | None], FrameType | None]:
         """From the frame that called us to the one that called the operator: torch wraps dispatch modes, to keep its
@@ -400,7 +408,8 @@ class Recorder:
         """Whether an operator has tensors among its arguments whose class runs others instead of it."""
         for cls in types:
             if cls not in self._opaque and cls not in self._open:
-                (self._opaque if cls.__name__ in OPAQUE else self._open).add(cls)
+                answers = getattr(cls, "__torch_dispatch__", None) != self._tensor.__torch_dispatch__
+                (self._open if answers and cls.__name__ not in OPAQUE else self._opaque).add(cls)
         return not schema.is_higher_order and not self._opaque.issuperset(types)
 
     def _inside(self, mode: Any, schema: Schema, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

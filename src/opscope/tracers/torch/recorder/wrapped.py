@@ -28,14 +28,14 @@ def _plain(tensor: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
         return
     try:
         inner: Sequence[str] = list(tensor.__tensor_flatten__()[0])
-        held = [(attribute, getattr(tensor, attribute)) for attribute in inner]
+        named = [(attribute, getattr(tensor, attribute)) for attribute in inner]
     except Exception:  # the user's class, or one that holds nothing now
         yield name, tensor
         return
+    held = [(attribute, item) for attribute, item in named if hasattr(item, "untyped_storage")]  # or a DeviceMesh
     for attribute, item in held:
-        if item is not None:
-            suffix = "" if len(held) == 1 else f".{attribute.lstrip('_')}"
-            yield from _plain(item, name + suffix, depth - 1)
+        suffix = "" if len(held) == 1 else f".{attribute.lstrip('_')}"
+        yield from _plain(item, name + suffix, depth - 1)
 
 
 def expanded(found: Iterable[Named]) -> Iterator[Named]:
