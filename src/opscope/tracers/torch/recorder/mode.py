@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from opscope.ir.attributes import INSIDE, ROWS
 from opscope.ir.measurements import measured
+from opscope.tracers.arguments import is_a
 from opscope.tracers.frames import locals_of
 from opscope.tracers.torch import private
 from opscope.tracers.torch.words import numbers_of
@@ -65,6 +66,7 @@ class Recorder:
         self.variables: dict[int, str] = {}  # value from outside -> the variable that held it
         self._torch = torch
         self._tensor: type[Any] = torch.Tensor
+        self._module: type[Any] = torch.nn.Module
         self._memory = memory
         self._calls = calls
         self._places = places
@@ -395,7 +397,7 @@ class Recorder:
         """What a module's generator does after the module returned it, belongs to that call."""
         while frame is not None and frame is not self._base:
             owner = locals_of(frame).get("self")
-            if owner is not None and hasattr(owner, "_modules"):
+            if is_a(owner, self._module):
                 call = self._calls.last_call(owner)
                 if call >= 0:
                     return call

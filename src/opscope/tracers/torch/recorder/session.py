@@ -14,10 +14,11 @@ from typing import Any, cast
 from opscope.ir import Capture
 from opscope.sources import embed, exact
 from opscope.tracers import session
-from opscope.tracers.arguments import tensors_in
+from opscope.tracers.arguments import is_a, tensors_in
 from opscope.tracers.frames import OWN, held_in, name_in_frame, tensors_held_in
 from opscope.tracers.session import NothingRecorded
 from opscope.tracers.torch import private
+from opscope.tracers.torch.parts import parts
 
 from .account import Account, Names, StepEnd
 from .assemble import assemble
@@ -28,7 +29,12 @@ from .mode import Recorder, make_mode
 from .names import Modules, Named, optimizer_tensors
 from .places import Places
 from .threads import Threads
-from .wrapped import expanded, plain
+from .wrapped import plain
+
+
+# Asked where their numbers are: parameters of lazy modules, and whatever tensors of a kind of their own raise. They stay
+# without a name until they are used.
+_CANNOT_SAY = (RuntimeError, ValueError, NotImplementedError, AttributeError, TypeError)
 
 
 class Session(session.Session):
@@ -54,13 +60,12 @@ class Session(session.Session):
         self._torch = torch
         self._root = os.path.dirname(torch.__file__) + os.sep
         self._caller: FrameType | None = caller
-        given = list(
-            expanded(
-                Named(path, tensor, "input")
-                for name, value in arguments
-                for path, tensor in tensors_in(torch.Tensor, value, name)
-            )
-        )
+        given = [
+            Named(path, tensor, "input")
+            for name, value in arguments
+            for held_as, outer in tensors_in(torch.Tensor, value, name)
+            for path, tensor in plain(outer, held_as)
+        ]
         self._arguments = [named.name for named in given]
         self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
         self._steps: list[StepEnd] = []
@@ -175,18 +180,28 @@ class Session(session.Session):
             optimizer = reference()
             if optimizer is not None:
                 found.extend(optimizer_tensors(optimizer, name, parameters))
-        for named in expanded([*found, *given]):
-            place, storage = memory.place_of(named.tensor), memory.storage_of(named.tensor)
-            names.add(place, storage, named.name, named.role, named.owner)
+        for named in [*found, *given]:
+            with contextlib.suppress(*_CANNOT_SAY):
+                self._take_name(named)
         held = tensors_held_in(self._caller, self._torch.Tensor, depth=3) if self._caller is not None else ()
         for name, tensor in ((name, inner) for held_as, outer in held for name, inner in plain(outer, held_as)):
-            if self.is_open:
-                names.add(memory.place_of(tensor), memory.storage_of(tensor), name, "input")
-            elif (value := memory.newest(tensor)) is not None:
-                self._recorder.variables.setdefault(value, name)  # a result: `loss`
+            with contextlib.suppress(*_CANNOT_SAY):
+                if self.is_open:
+                    names.add(memory.place_of(tensor), memory.storage_of(tensor), name, "input")
+                elif (value := memory.newest(tensor)) is not None:
+                    self._recorder.variables.setdefault(value, name)  # a result: `loss`
         self._recorder.named = names.storages
         if not self.is_open:
             self._caller = None
+
+    def _take_name(self, named: Named) -> None:
+        memory, names = self._memory, self._names
+        gradient = getattr(named.tensor, "grad", None) if named.role == "parameter" else None
+        if gradient is not None:
+            for name, inner in plain(gradient, f"{named.name}.grad"):
+                names.add(memory.place_of(inner), memory.storage_of(inner), name, "gradient")
+        for name, inner in plain(named.tensor, named.name):
+            names.add(memory.place_of(inner), memory.storage_of(inner), name, named.role, named.owner)
 
     def _know_optimizer(self, optimizer: Any, name: str | None = None) -> str:
         if id(optimizer) not in self._optimizers:
@@ -242,11 +257,11 @@ def models_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, Any]
     named = [
         (name_in_frame(caller, module) or type(module).__name__, module)
         for module in modules
-        if isinstance(module, torch.nn.Module)
+        if is_a(module, torch.nn.Module)
     ]
     candidates = list(held_in(caller, (torch.nn.Module,)))
     # A variable for a part of a model (`head = model.fc`) is not another model.
-    inside = {id(inner) for _, module in [*named, *candidates] for inner in module.modules() if inner is not module} | {
+    inside = {id(part) for _, module in [*named, *candidates] for part in parts(module) if part is not module} | {
         id(module) for _, module in named
     }
     for name, module in candidates:
@@ -261,9 +276,9 @@ def optimizers_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, 
     return [
         (name_in_frame(caller, optimizer) or type(optimizer).__name__, optimizer)
         for optimizer in optimizers
-        if isinstance(optimizer, torch.optim.Optimizer)
+        if is_a(optimizer, torch.optim.Optimizer)
     ]
 
 
 def _listed(given: Any) -> list[Any]:
-    return list(cast("list[Any]", given)) if isinstance(given, list | tuple) else [given]
+    return list(cast("list[Any]", given)) if is_a(given, (list, tuple)) else [given]

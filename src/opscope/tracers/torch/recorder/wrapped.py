@@ -6,10 +6,8 @@ runs: they are recorded, and the operator outside is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
-
-from .names import Named
 
 OPAQUE = ("FakeTensor", "FunctionalTensor")  # torch's own, which hold nothing that runs
 _DEEPEST = 4
@@ -36,17 +34,6 @@ def _plain(tensor: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
     for attribute, item in held:
         suffix = "" if len(held) == 1 else f".{attribute.lstrip('_')}"
         yield from _plain(item, name + suffix, depth - 1)
-
-
-def expanded(found: Iterable[Named]) -> Iterator[Named]:
-    """Names of tensors as names of what they hold, gradients of parameters among them."""
-    for named in found:
-        gradient = getattr(named.tensor, "grad", None) if named.role == "parameter" else None
-        if gradient is not None:
-            for name, inner in plain(gradient, f"{named.name}.grad"):
-                yield Named(name, inner, "gradient")
-        for name, inner in plain(named.tensor, named.name):
-            yield Named(name, inner, named.role, named.owner)
 
 
 def described(func: Any, args: Sequence[Any], types: Sequence[type[Any]]) -> str:
