@@ -98,6 +98,25 @@ def no_word_about_hooks() -> Generator[None, None, None]:
             filters.remove(ours)
 
 
+def push_mode(mode: Any) -> None:
+    """Put a mode on this thread's stack. Entering it says so to the whole process, and leaving it would say so for
+    ever if another thread left first."""
+    push = find("torch.utils._python_dispatch", "_push_mode")
+    mode.__enter__() if push is None else push(mode)
+
+
+def pop_mode(mode: Any) -> None:
+    """Take it off again, unless it was left open below another one."""
+    pop = find("torch.utils._python_dispatch", "_pop_mode")
+    with contextlib.suppress(Exception):
+        mode.__exit__(None, None, None) if pop is None else pop()
+
+
+def modes_here(torch: Any) -> Callable[[], int]:
+    """How many dispatch modes this thread has."""
+    return getattr(torch._C, "_len_torch_dispatch_stack", None) or (lambda: 1)
+
+
 def engine_codes(torch: Any) -> frozenset[CodeType]:
     """The Python code that starts autograd's engine: below it, frames are those of `backward()` itself."""
     graph = getattr(torch.autograd, "graph", None)

@@ -134,6 +134,8 @@ class Memory:
     def _window(self, tensor: Any) -> int:
         try:
             shown = Window(tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
+            if tensor.is_sparse:  # has strides, which say nothing
+                shown = _odd_window(tensor)
         except (RuntimeError, NotImplementedError):
             shown = _odd_window(tensor)
         try:

@@ -55,6 +55,11 @@ class Modules:
             self._references[id(inner)] = weakref.ref(inner)
             self._ways.setdefault(id(inner), []).append(by_path[path])
 
+    def knows(self, module: Any) -> bool:
+        """Whether it is a part of a model that the recording was given, or met."""
+        reference = self._references.get(id(module))
+        return reference is not None and reference() is module
+
     def roots(self) -> Iterator[tuple[str, Any]]:
         for name, reference in self._roots:
             module = reference()

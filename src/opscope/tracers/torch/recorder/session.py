@@ -28,6 +28,8 @@ from .memory import Memory
 from .mode import Recorder, make_mode
 from .names import Modules, Named, optimizer_tensors
 from .places import Places
+from .threads import Threads
+from .wrapped import plain
 
 
 # Asked where their numbers are: parameters of lazy modules, and whatever tensors of a kind of their own raise. They stay
@@ -61,7 +63,8 @@ class Session(session.Session):
         given = [
             Named(path, tensor, "input")
             for name, value in arguments
-            for path, tensor in tensors_in(torch.Tensor, value, name)
+            for held_as, outer in tensors_in(torch.Tensor, value, name)
+            for path, tensor in plain(outer, held_as)
         ]
         self._arguments = [named.name for named in given]
         self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
@@ -87,6 +90,8 @@ class Session(session.Session):
             lean=lean,
             fakes=FakeResults(torch, fakes, self._memory) if fakes is not None else None,
         )
+        self._threads = Threads(self._calls, self._places, lambda: type(self._mode)(), base, lean=lean)
+        self._recorder.threads = self._threads.number
         self.open()
         self._handles = private.watch_optimizers(self._before_step, self._after_step)
         self._names = Names()
@@ -100,6 +105,7 @@ class Session(session.Session):
             self._take_names(given)
             self._mode = make_mode(self._recorder)
             self._mode.__enter__()
+            self._threads.open()
         except BaseException:
             self.abort()
             raise
@@ -119,7 +125,7 @@ class Session(session.Session):
             if not self.count:
                 raise NothingRecorded(
                     "PyTorch ran no operator while it was recorded: there is no graph to show"
-                    + (f" ({self._recorder.failure})" if self._recorder.failure else "")
+                    + "".join(f" ({lost.op}: {lost.reason})" for lost in self._recorder.lost[:1])
                 )
             capture = assemble(self._account(result))
         finally:
@@ -134,6 +140,7 @@ class Session(session.Session):
 
     def restore(self) -> None:
         self._recorder.is_on = False
+        self._threads.close()
         self._calls.remove()
         for handle in self._handles:
             handle.remove()
@@ -142,7 +149,7 @@ class Session(session.Session):
         self._aside.close()
 
     def _account(self, result: Any) -> Account:
-        tensors = [tensor for _, tensor in tensors_in(self._torch.Tensor, result)]
+        tensors = [inner for _, tensor in tensors_in(self._torch.Tensor, result) for _, inner in plain(tensor)]
         outputs = [value for value in map(self._memory.newest, tensors) if value is not None]
         return Account(
             log=self._recorder.log,
@@ -158,7 +165,8 @@ class Session(session.Session):
             has_sequences=self._sequence is not None,
             version=str(self._torch.__version__),
             lost=self._recorder.lost,
-            failure=self._recorder.failure,
+            unseen=self._calls.unseen,
+            unmeasured=dict(self._recorder.unmeasured),
         )
 
     # -- names ----------------------------------------------------------------------------------
@@ -178,7 +186,7 @@ class Session(session.Session):
             with contextlib.suppress(*_CANNOT_SAY):
                 self._take_name(named)
         held = tensors_held_in(self._caller, self._torch.Tensor, depth=3) if self._caller is not None else ()
-        for name, tensor in held:
+        for name, tensor in ((name, inner) for held_as, outer in held for name, inner in plain(outer, held_as)):
             with contextlib.suppress(*_CANNOT_SAY):
                 if self.is_open:
                     names.add(memory.place_of(tensor), memory.storage_of(tensor), name, "input")
@@ -192,9 +200,10 @@ class Session(session.Session):
         memory, names = self._memory, self._names
         gradient = getattr(named.tensor, "grad", None) if named.role == "parameter" else None
         if gradient is not None:
-            names.add(memory.place_of(gradient), memory.storage_of(gradient), f"{named.name}.grad", "gradient")
-        place, storage = memory.place_of(named.tensor), memory.storage_of(named.tensor)
-        names.add(place, storage, named.name, named.role, named.owner)
+            for name, inner in plain(gradient, f"{named.name}.grad"):
+                names.add(memory.place_of(inner), memory.storage_of(inner), name, "gradient")
+        for name, inner in plain(named.tensor, named.name):
+            names.add(memory.place_of(inner), memory.storage_of(inner), name, named.role, named.owner)
 
     def _know_optimizer(self, optimizer: Any, name: str | None = None) -> str:
         if id(optimizer) not in self._optimizers:
