@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .enumerations import CHANGE_CLASSES, EVIDENCE, HOW, MEMORY_CLASSES
+from .enumerations import CHANGE_CLASSES, EVIDENCE, GAP_TOUCHES, HOW, MEMORY_CLASSES, PHASES
 
 # What the rows of a table are: `op` is the name of an operator (a string of the pools), `row` nothing but a row.
 BY = ("node", "value", "scope", "group", "op", "row")
@@ -134,7 +134,20 @@ BREAKS = Fact(
         Field("reason", "the compiler's reason"),
     ),
 )
+GAPS = Fact(
+    "gaps",
+    "What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in.",
+    ("scope",),
+    (
+        Field("reason", "why it is not there, as a sentence"),
+        Field("count", "how many operators; not known: at least one"),
+        Field("inside", "it may have run in any module inside of this one, too"),
+        Field("phase", "the phase it ran in; not known: any", members=PHASES),
+        Field("op", "the operator's name; empty: not known"),
+        Field("touches", "the figures that are too low because of it", members=GAP_TOUCHES),
+    ),
+)
 
 FACTS: Mapping[str, Fact] = MappingProxyType(
-    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, CHANGES, BREAKS)}
+    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, CHANGES, BREAKS, GAPS)}
 )

@@ -14,6 +14,8 @@ export const CHANGE_CLASSES = ['fused', 'split', 'rewritten', 'changed', 'moved'
 
 export const EVIDENCE = ['reported', 'name', 'structure'] as const;
 
+export const GAP_TOUCHES = ['compute', 'traffic', 'memory', 'parameters'] as const;
+
 /** Bits of one element, by every spelling of a dtype in lower case; only dtypes of a fixed size. */
 export const DTYPE_BITS: Readonly<Record<string, number>> = {
   bool: 8,
@@ -186,6 +188,8 @@ export const FACTS = {
   changes: { name: 'changes', by: ['row'], columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
   /** Where and why a compiler stopped a graph before the program ended. */
   breaks: { name: 'breaks', by: ['row'], columns: { file: 'column file', line: 'column line', reason: 'column reason' } },
+  /** What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in. */
+  gaps: { name: 'gaps', by: ['scope'], columns: { reason: 'column reason', count: 'column count', inside: 'column inside', phase: 'column phase', op: 'column op', touches: 'column touches' } },
 } as const;
 
 /** Attributes that opscope itself writes. */
