@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from opscope.ir.attributes import WRITTEN_BEFORE
 from opscope.ir.graph import Graph
 from opscope.ir.pools import Type
 
-from .aliases import Alias, Spelled, aliases, framework_of
+from .aliases import Alias, Part, Spelled, aliases, framework_of
 from .call import Call, NotKnown, Places, bytes_of
 from .cost import ESTIMATED, UNKNOWN, ZERO, Argument, Cost, Formula, registered
 from .kinds import RULES, VIEW, Rule
@@ -47,10 +49,25 @@ def canonical(framework: str, op: str) -> str:
     return found.kind if found is not None else op
 
 
-def chains(framework: str, graph: Graph) -> Mapping[int, Cost]:
-    """What the nodes cost that are one operation together: counted once, at one of them. The others cost what
-    `cost_of` says."""
+def chains(framework: str, graph: Graph) -> Mapping[int, Part]:
+    """The nodes that are one operation together: counted once, at one of them. The others cost what `cost_of` says."""
     return framework_of(framework).chains(graph)
+
+
+class Kinds(NamedTuple):
+    """The kinds of the operators of a graph: by name, and of single nodes whose name does not say it."""
+
+    by_op: Mapping[int, str]  # string id of the op
+    by_node: Mapping[int, str]
+
+    def of(self, graph: Graph, node: int) -> str:
+        return self.by_node.get(node) or self.by_op[int(graph.node_op[node])]
+
+
+def kinds_of(framework: str, graph: Graph) -> Kinds:
+    ops: list[int] = np.unique(graph.node_op).tolist()
+    by_node = {node: part.kind for node, part in chains(framework, graph).items() if part.kind}
+    return Kinds({op: canonical(framework, graph.pools.strings[op]) for op in ops}, by_node)
 
 
 def cost_of(

@@ -165,6 +165,9 @@ export const DTYPE_PATTERNS = {
   vector: /^(\w+?)x(\d+)$/,
 };
 
+/** Measured figures of a tensor: columns of `values`, and fields of the search language. */
+export const VALUE_FIGURES = ['norm', 'min', 'max', 'mean', 'std', 'nan', 'inf'] as const;
+
 /** Units of time, in seconds. */
 export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, us: 1e-6, ns: 1e-9 };
 
@@ -178,10 +181,10 @@ export const FACTS = {
   lifetimes: { name: 'lifetimes', by: ['value'], columns: { bytes: 'column bytes', class: 'column class', born: 'column born', dies: 'column dies' } },
   /** Every parameter, by the value that owns its storage. */
   parameters: { name: 'parameters', by: ['value'], columns: { elements: 'column elements', bytes: 'column bytes', node: 'column node' } },
-  /** The operation behind an operator's name. */
-  kinds: { name: 'kinds', by: ['op'], columns: { kind: 'column kind' } },
+  /** The operation behind an operator's name, and of nodes that are another one than their name says. */
+  kinds: { name: 'kinds', by: ['op', 'node'], columns: { kind: 'column kind' } },
   /** Numbers of tensors, and statistics of them. */
-  values: { name: 'values', by: ['value'], columns: { values: 'column values', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf', zeros: 'column zeros' } },
+  values: { name: 'values', by: ['value'], columns: { values: 'column values', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf' } },
   /** What a stage changed in the stage it was made from. */
   changes: { name: 'changes', by: ['row'], columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
   /** Where and why a compiler stopped a graph before the program ended. */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from opscope.analysis.times import GroupTimes, Times
+from opscope.analysis.values import Figure
 from opscope.ir import Graph, Value
 from opscope.ir.enumerations import ESTIMATED, HOW, ROLE_ID
+from opscope.ops import Kinds, kinds_of
 
 from .memory import Memory, memory
 from .operators import CostTable, node_costs
@@ -70,18 +72,24 @@ class GraphStats:
         guesses: Sequence[str] = (),
         times: Times | None = None,
         kernel_times: GroupTimes | None = None,
+        figures: Mapping[str, Figure] | None = None,
     ) -> None:
         self.graph = graph
         self.framework = framework
         self.guesses = tuple(guesses)
         self.times = times  # measured by operator, where the capture has that
         self.kernel_times = kernel_times
+        self.figures = figures or {}  # measured of values
         self._held = held
 
     @cached_property
     def costs(self) -> CostTable:
         """By node."""
         return node_costs(self.graph, self.framework)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        return kinds_of(self.framework, self.graph)
 
     @cached_property
     def scopes(self) -> ByScope:

@@ -55,7 +55,14 @@ def as_written(op: str) -> Spelled:
     return Spelled((op,))
 
 
-def no_chains(graph: Graph) -> dict[int, Cost]:
+class Part(NamedTuple):
+    """A node of an operation that a framework writes as several operators."""
+
+    cost: Cost
+    kind: str = ""  # of the whole operation, at the node where it is counted; "": what the node's name says
+
+
+def no_chains(graph: Graph) -> dict[int, Part]:
     return {}
 
 
@@ -64,8 +71,8 @@ class Framework(NamedTuple):
 
     table: str = ""
     spelled: Callable[[str], Spelled] = as_written
-    # What the nodes of operations cost that it writes as several operators: counted once, at one of them.
-    chains: Callable[[Graph], Mapping[int, Cost]] = no_chains
+    # The nodes of operations that it writes as several operators: each is counted once, at one of them.
+    chains: Callable[[Graph], Mapping[int, Part]] = no_chains
 
 
 def frameworks() -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opscope.ir import Capture, Frame, Graph, GraphBuilder, Origin, Pools, Stage, Table
+from opscope.ir.attributes import UNPAIRED
 from opscope.ir.measurements import TIMES, VALUES, times_table, values_table
 from opscope.tracers.torch.words import attribute, tensor_type
 
@@ -92,7 +93,7 @@ class _Assembly:
                 if key[1]:
                     attrs["autograd"] = log.node_names[key[1]]
                 if why:
-                    attrs["unpaired"] = why
+                    attrs[UNPAIRED] = why
                 if device:
                     attrs["device"] = device
                 known[key] = self._pools.attrs(attrs)

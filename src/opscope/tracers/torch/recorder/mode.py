@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, cast
 
+from opscope.ir.attributes import MASK_SHOWS, WRITTEN_BEFORE
 from opscope.ir.measurements import measured
 from opscope.tracers.frames import locals_of
 from opscope.tracers.torch import private
@@ -247,13 +248,13 @@ class Recorder:
         written = schema.written(args, kwargs)
         for tensor in written:
             for part in self._memory.pending(tensor):
-                uses.append(part << ARGUMENT_BITS | self._argument("written before"))
+                uses.append(part << ARGUMENT_BITS | self._argument(WRITTEN_BEFORE))
         return written
 
     def _look_at_mask(self, mask: Any, constants: list[Any]) -> None:
         """Whether a mask is causal is in its numbers alone, which only the recorder sees."""
         if isinstance(mask, self._tensor) and (shown := shown_by(self._torch, mask)) is not None:
-            constants += ["mask_shows", shown]
+            constants += [MASK_SHOWS, shown]
 
     def _new_schema(self, func: Any) -> int:
         number = self._schemas[func] = len(self.log.schemas)
