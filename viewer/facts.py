@@ -44,6 +44,8 @@ def _lines() -> Iterator[str]:
         yield f"  {name}: /{pattern.pattern}/,"
     yield "};"
     yield ""
+    yield f"export const MOST_LANES = {dtypes.MOST_LANES}; // of a vector"
+    yield ""
     yield "/** Measured figures of a tensor: columns of `values`, and fields of the search language. */"
     yield f"export const VALUE_FIGURES = {_array(facts.VALUE_FIGURES)} as const;"
     yield ""

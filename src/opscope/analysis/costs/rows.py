@@ -20,7 +20,7 @@ from .memory import activations_by_node
 from .operators import sum_by
 from .rollup import Sums, Tree
 from .roofline import Roofline
-from .sizes import Mask
+from .sizes import Ints, Mask
 from .stats import GraphStats
 
 
@@ -98,7 +98,7 @@ def _measured_inside(stats: GraphStats, tree: Tree) -> list[Row]:
 def by_op(stats: GraphStats, times: Roofline | None, kinds: bool = False) -> tuple[list[Row], Row]:
     graph, costs = stats.graph, stats.costs
     used, op = np.unique(graph.node_op, return_inverse=True)
-    names = [graph.pools.strings[int(i)] for i in used]
+    names: list[str] = [graph.pools.strings[int(i)] for i in used]
     op = op.reshape(-1)
     kind_of = stats.kinds
     labels = [kind_of.by_op[int(i)] for i in used]
@@ -107,8 +107,9 @@ def by_op(stats: GraphStats, times: Roofline | None, kinds: bool = False) -> tup
         op = np.array([place[label] for label in labels], dtype=np.int64)[op]
         for node, label in kind_of.by_node.items():
             op[node] = place[label]
-        here = np.unique(op)  # a name may have lost all its nodes to other kinds
-        names, op = [list(place)[i] for i in here.tolist()], np.searchsorted(here, op)
+        here: Ints = np.unique(op)  # a name may have lost all its nodes to other kinds
+        every = list(place)
+        names, op = [every[int(i)] for i in here], np.searchsorted(here, op)
     else:
         labels = _labels(labels, op, kind_of.by_node)
     found = rollup.sums(costs, op, len(names))
