@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import runpy
 from pathlib import Path
@@ -15,9 +16,22 @@ from conftest import DATA, TESTS
 from opscope.analysis.costs.sizes import value_bytes
 from opscope.analysis.costs.stats import GraphStats
 from opscope.export.megengine.rows import activation_row, param_row
-from opscope.ir import Capture, GraphBuilder, InvalidGraph, Pools, Stage, Table, column, dtypes, frozen, verify_capture
+from opscope.ir import (
+    Capture,
+    GraphBuilder,
+    InvalidGraph,
+    Pools,
+    Stage,
+    Table,
+    attributes,
+    column,
+    dtypes,
+    frozen,
+    verify_capture,
+)
 from opscope.ir.cut import cut_capture
 
+SOURCE = Path(opscope.__file__).parent
 VIEWER = Path(__file__).parent.parent / "viewer"
 
 # Every dtype as the frameworks themselves spell it, with the bits of one element; null: elements have no fixed size.
@@ -64,6 +78,16 @@ def test_the_constants_of_the_page_are_generated_from_these() -> None:
     """`make viewer` writes them."""
     generated = runpy.run_path(str(VIEWER / "facts.py"))["text"]()
     assert (VIEWER / "src" / "wire" / "facts.ts").read_text(encoding="utf-8") == generated
+
+
+def test_no_layer_spells_a_shared_name_itself() -> None:
+    """Names that only opscope writes come from ir/attributes; `module` and `file` are words of many frameworks, too."""
+    shared = {value for name, value in vars(attributes).items() if name.isupper()} - {"module", "file"}
+    assert {"written before", "mask_shows", "unpaired"} <= shared
+    for file in SOURCE.rglob("*.py"):
+        if file.name != "attributes.py":
+            words = {node.value for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Constant)}
+            assert not words & shared, f"{file}: {words & shared}"
 
 
 def small(table: Table) -> Capture:

@@ -49,6 +49,11 @@ def canonical(framework: str, op: str) -> str:
     return found.kind if found is not None else op
 
 
+def title(framework: str) -> str:
+    """The name of a framework as its makers write it; of one that is not known, its own."""
+    return framework_of(framework).title or framework
+
+
 def chains(framework: str, graph: Graph) -> Mapping[int, Part]:
     """The nodes that are one operation together: counted once, at one of them. The others cost what `cost_of` says."""
     return framework_of(framework).chains(graph)

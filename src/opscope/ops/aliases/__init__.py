@@ -1,7 +1,7 @@
 """What the operators of each framework are called here: one module for each framework, named like it.
 
-A module has a `FRAMEWORK`: a table, how its operators are spelled, and what it writes as several operators. That module
-is all that a new framework needs.
+A module has a `FRAMEWORK`: a table, the framework's title, how its operators are spelled, and what it writes as several
+operators. That module is all that a new framework needs.
 
 A line of a table is a kind, where the framework has the arguments that its formula asks for, and the operators:
 
@@ -70,6 +70,7 @@ class Framework(NamedTuple):
     """What is known of a framework's operators."""
 
     table: str = ""
+    title: str = ""  # as its makers write it
     spelled: Callable[[str], Spelled] = as_written
     # The nodes of operations that it writes as several operators: each is counted once, at one of them.
     chains: Callable[[Graph], Mapping[int, Part]] = no_chains
