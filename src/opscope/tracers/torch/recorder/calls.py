@@ -6,12 +6,12 @@ A module that is called twice makes two calls. A call knows the steps from the m
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from types import FrameType
 from typing import Any, NamedTuple
 
+from opscope.tracers.frames import frame_at
 from opscope.tracers.torch import private
 
 from .names import Modules, Step
@@ -55,7 +55,7 @@ class Calls:
         self.active.clear()
 
     def _enter(self, module: Any, args: Any) -> None:
-        frame = sys._getframe(1)
+        frame = frame_at(1)
         stack = self.active.setdefault(threading.get_ident(), [])
         self._drop_ended(stack, frame)
         top = stack[-1] if stack else None

@@ -7,7 +7,6 @@ dictionary look-up where two would read nicer. benchmarks/bench_torch.py measure
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from typing import Any, cast
 
 from opscope.ir.attributes import MASK_SHOWS, WRITTEN_BEFORE
 from opscope.ir.measurements import measured
-from opscope.tracers.frames import locals_of
+from opscope.tracers.frames import frame_at, locals_of
 from opscope.tracers.torch import private
 from opscope.tracers.torch.words import numbers_of
 
@@ -87,7 +86,7 @@ class Recorder:
         times, values, home = self._times, self._values, threading.get_ident()
         clock = clock_of(self._torch) if times else time.perf_counter
 
-        frame_at, caller, grad_enabled = sys._getframe, self._caller(), self._grad_enabled
+        caller, grad_enabled = self._caller(), self._grad_enabled
         engine, nodes, lean = self._engine, self._nodes, self._lean
         run = self._fakes.run if self._fakes is not None else None
 
