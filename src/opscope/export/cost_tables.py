@@ -57,12 +57,14 @@ def cell(report: Report, row: Row, column: str) -> str:
         return bar(row)
     if figure is None:
         return ""
-    if kind == "text":
+    if kind == "text" or isinstance(figure, str):
         return str(figure)
+    if kind == "number":
+        return f"{figure:.4g}"
     if kind == "share":
         return share(figure)
     at_least = bool(row.get(_MARK_OF.get(column, "")))
-    if not figure and column != "node":
+    if not figure and column not in ("node", "nan", "inf"):
         return "?" if at_least else ""
     if kind == "count":
         return f"{figure:,}"
@@ -232,6 +234,7 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         f"{short(total.other_flops, 'FLOPs')} of other operations{_by_phase(stats)}"
     )
     yield from _time_lines(stats)
+    yield from _value_lines(stats)
     yield from _causal_lines(stats)
     each = [
         f"{at_least}{short(total.macs / count, 'MACs')} {word}"
@@ -278,6 +281,20 @@ def _time_lines(stats: GraphStats) -> Iterator[str]:
     what = "kernels" if measured is stats.kernel_times else "operators"
     missing = f"; {count - known:,} of {count:,} {what} were not measured" if known < count else ""
     yield f"Measured: {'≥ ' if missing else ''}{seconds(float(measured.seconds.sum()))} in {known:,} {what}{missing}"
+
+
+def _value_lines(stats: GraphStats) -> Iterator[str]:
+    """Where numbers went wrong first, in execution order."""
+    for name, title in (("nan", "NaN"), ("inf", "Inf")):
+        figure = stats.figures.get(name)
+        if figure is None or not (bad := figure.known & (figure.numbers > 0)).any():
+            continue
+        makers = stats.graph.value_producer[bad]
+        first = int(makers[makers >= 0].min()) if (makers >= 0).any() else -1
+        node = stats.graph.node(first) if first >= 0 else None
+        where = f", first at #{first} {node.op}{f' in {node.path}' if node.path else ''}" if node is not None else ""
+        count = int(bad.sum())
+        yield f"{title}: in {count:,} of {int(figure.known.sum()):,} measured tensors{where}"
 
 
 def _causal_lines(stats: GraphStats) -> Iterator[str]:

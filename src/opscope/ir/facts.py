@@ -2,7 +2,11 @@
 
 A fact is a `Table` whose `fact` names one of these kinds. It is found by that name and its stage, never by its title.
 `verify_capture` checks a table against its declaration, `map_table` carries it along when a graph is cut or gets other
-pools, and `viewer/src/wire/facts.ts` is generated from here (`python -m opscope.ir.generated`).
+pools, and `viewer/src/wire/facts.ts` is generated from here (`make viewer`).
+
+Two facts are part of the graph's own structure and so are not tables: which lines of a text belong to which nodes
+(`capture.Listing`), and which files a graph comes from (frames of stacks, and the attribute `FILE` of kernels;
+`files` lists both).
 
 A table without a kind is the user's own, or a framework's: it has columns and rows, and no promise beyond that.
 """
@@ -29,6 +33,7 @@ class Field:
     name: str
     doc: str
     unit: str = ""  # "time": any of TIME_UNITS
+    holds: str = "numbers"  # or "text", or "lists" of numbers
     refers: str = ""  # numbers of `node`, or of `node before`: those of the stage that this one was made from
     members: tuple[str, ...] = ()  # an enumeration: the column holds positions in it
     optional: bool = False
@@ -95,21 +100,24 @@ PARAMETERS = Fact(
     ),
 )
 KINDS = Fact(
-    "kinds", "The operation behind an operator's name.", ("op",), (Field("kind", "one name in every framework"),)
+    "kinds",
+    "The operation behind an operator's name, and of nodes that are another one than their name says.",
+    ("op", "node"),
+    (Field("kind", "one name in every framework", holds="text"),),
 )
 VALUES = Fact(
     "values",
     "Numbers of tensors, and statistics of them.",
     ("value",),
     (
-        Field("values", "the numbers themselves, or the first of them", optional=True),
+        Field("values", "the numbers themselves, or the first of them", holds="lists", optional=True),
+        Field("norm", "the square root of the sum of their squares", optional=True),
         Field("min", "the smallest number", optional=True),
         Field("max", "the largest number", optional=True),
         Field("mean", "their mean", optional=True),
         Field("std", "their standard deviation", optional=True),
         Field("nan", "how many are not a number", optional=True),
         Field("inf", "how many are infinite", optional=True),
-        Field("zeros", "how many are zero", optional=True),
     ),
 )
 CHANGES = Fact(
@@ -118,10 +126,10 @@ CHANGES = Fact(
     ("row",),
     (
         Field("class", "what happened", members=CHANGE_CLASSES),
-        Field("before", "the operators it happened to", refers="node before"),
-        Field("after", "the operators they became", refers="node"),
+        Field("before", "the operators it happened to", refers="node before", holds="lists"),
+        Field("after", "the operators they became", refers="node", holds="lists"),
         Field("evidence", "how we know", members=EVIDENCE),
-        Field("detail", "what is different, in words"),
+        Field("detail", "what is different, in words", holds="text"),
     ),
 )
 BREAKS = Fact(
@@ -129,9 +137,9 @@ BREAKS = Fact(
     "Where and why a compiler stopped a graph before the program ended.",
     ("row",),
     (
-        Field("file", "the source file"),
+        Field("file", "the source file", holds="text"),
         Field("line", "the line in it"),
-        Field("reason", "the compiler's reason"),
+        Field("reason", "the compiler's reason", holds="text"),
     ),
 )
 GAPS = Fact(
@@ -147,6 +155,9 @@ GAPS = Fact(
         Field("touches", "the figures that are too low because of it", members=GAP_TOUCHES),
     ),
 )
+
+# What a statistic of a tensor may be, and what the search language calls it.
+VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "numbers")
 
 FACTS: Mapping[str, Fact] = MappingProxyType(
     {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, CHANGES, BREAKS, GAPS)}

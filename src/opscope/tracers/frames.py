@@ -11,6 +11,7 @@ from typing import Any
 
 from .arguments import attributes_of, is_a, tensors_in
 
+frame_at = sys._getframe  # pyright: ignore[reportPrivateUsage]  # how many calls up; 0: here. Python has no public one
 OWN = str(Path(__file__).parents[1]) + os.sep  # files below it are opscope's
 _MOST_FRAMES = 12  # up the stack, in search of a name
 _MOST_ITEMS = 256  # of a container among the user's variables that is looked into
@@ -19,7 +20,7 @@ _IS_FUNCTION = 0x1  # CO_OPTIMIZED: the locals are not a dictionary of their own
 
 def users_frame() -> FrameType:
     """The innermost frame that is not opscope's own: where the user's names are."""
-    frame = sys._getframe(1)
+    frame = frame_at(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN):
         frame = frame.f_back
     return frame

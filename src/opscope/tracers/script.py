@@ -23,7 +23,7 @@ from opscope.ir import Capture
 
 from . import registry
 from .contract import RECORDS, Options
-from .frames import OWN
+from .frames import OWN, frame_at
 from .imports import AfterImport
 from .session import NothingRecorded, Session
 
@@ -49,10 +49,10 @@ def run_script(
     that many steps of the optimizers. The script runs to its end in any case."""
     if is_file(path):
         place = Path(path).absolute()
-        recorder = _Recorder(framework, how, steps, sys._getframe())
+        recorder = _Recorder(framework, how, steps, frame_at(0))
         return _run(lambda: execute(place), path, argv, place.parent, recorder)
     split(path)
-    recorder = _Recorder(framework, how, steps, sys._getframe())
+    recorder = _Recorder(framework, how, steps, frame_at(0))
     return _run(lambda: _call(path), path, argv, Path(), recorder)
 
 

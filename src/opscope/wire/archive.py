@@ -36,6 +36,10 @@ class Archive:
             if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise BadInput(f"member {info.filename!r} is encrypted or compressed in a way opscope does not write")
 
+    def size(self, name: str) -> int:
+        """What a member claims to hold."""
+        return self._zip.getinfo(name).file_size
+
     def read(self, name: str) -> bytes:
         try:
             return self._zip.read(name)

@@ -100,7 +100,7 @@ class _Costs:
         causal = causal[kinds.of_node] if costs else np.zeros(0, dtype=np.int64)
         lower = np.zeros(graph.n_nodes, dtype=bool)
         unknown_ops: Counter[str] = Counter()
-        for node, cost in chains(self._framework, graph).items():
+        for node, (cost, _) in chains(self._framework, graph).items():
             macs[node], other[node], how[node] = cost.macs, cost.other, HOW_ID[cost.how]
             read[node] = NOT_KNOWN if cost.read is None else cost.read
             written[node] = NOT_KNOWN if cost.written is None else cost.written

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from opscope.analysis.values import made_by
 from opscope.errors import OpscopeError
 from opscope.ir import PHASE_ID, PHASES, scope_label
 from opscope.ir.enumerations import ESTIMATED, EXACT, HOW, UNKNOWN, ZERO
-from opscope.ops import canonical
 
 from . import gaps, rollup
 from .columns import Row
@@ -17,7 +20,7 @@ from .memory import activations_by_node
 from .operators import sum_by
 from .rollup import Sums, Tree
 from .roofline import Roofline
-from .sizes import Mask
+from .sizes import Ints, Mask
 from .stats import GraphStats
 
 
@@ -106,13 +109,20 @@ def _measured_inside(stats: GraphStats, tree: Tree) -> list[Row]:
 def by_op(stats: GraphStats, times: Roofline | None, kinds: bool = False) -> tuple[list[Row], Row]:
     graph, costs = stats.graph, stats.costs
     used, op = np.unique(graph.node_op, return_inverse=True)
-    names = [graph.pools.strings[int(i)] for i in used]
-    labels = [canonical(stats.framework, name) for name in names]
-    if kinds:
-        place = {label: i for i, label in enumerate(dict.fromkeys(labels))}
-        op = np.array([place[label] for label in labels], dtype=np.int64)[op.reshape(-1)]
-        names = list(place)
+    names: list[str] = [graph.pools.strings[int(i)] for i in used]
     op = op.reshape(-1)
+    kind_of = stats.kinds
+    labels = [kind_of.by_op[int(i)] for i in used]
+    if kinds:
+        place = {label: i for i, label in enumerate(dict.fromkeys([*labels, *kind_of.by_node.values()]))}
+        op = np.array([place[label] for label in labels], dtype=np.int64)[op]
+        for node, label in kind_of.by_node.items():
+            op[node] = place[label]
+        here: Ints = np.unique(op)  # a name may have lost all its nodes to other kinds
+        every = list(place)
+        names, op = [every[int(i)] for i in here], np.searchsorted(here, op)
+    else:
+        labels = _labels(labels, op, kind_of.by_node)
     found = rollup.sums(costs, op, len(names))
     seconds = np.bincount(op, times.seconds, minlength=len(names)) if times is not None else None
     worst = np.zeros(len(names), dtype=np.int64)
@@ -132,6 +142,16 @@ def by_op(stats: GraphStats, times: Roofline | None, kinds: bool = False) -> tup
             row = _marked(row, marks)
         rows.append(row)
     return rows, _total(stats, times)
+
+
+def _labels(labels: list[str], op: Any, by_node: Mapping[int, str]) -> list[str]:
+    """The kinds of each name: its own, unless all its nodes are others, and those of single nodes."""
+    others = [Counter[str]() for _ in labels]
+    for node, label in by_node.items():
+        others[op[node]][label] += 1
+    counts = np.bincount(op, minlength=len(labels)).tolist()
+    own = [[label] if other.total() < count else [] for label, other, count in zip(labels, others, counts, strict=True)]
+    return [", ".join([*mine, *sorted(other)]) for mine, other in zip(own, others, strict=True)]
 
 
 _LESS_CERTAIN = (ZERO, EXACT, ESTIMATED, UNKNOWN)  # what several nodes are together: the last that one of them is
@@ -160,7 +180,7 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
     graph, costs = stats.graph, stats.costs
     _, activation_bytes = activations_by_node(graph, stats.memory)
     unsized = np.bincount(graph.value_producer[stats.memory.unknown_activations], minlength=graph.n_nodes)
-    kinds = {op: canonical(stats.framework, graph.pools.strings[op]) for op in np.unique(graph.node_op).tolist()}
+    figures = made_by(graph, stats.figures)
     rows: list[Row] = []
     for node in graph.nodes:
         i = node.index
@@ -171,7 +191,7 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
             "name": node.op,
             "node": i,
             "op": node.op,
-            "kind": kinds[int(graph.node_op[i])],
+            "kind": stats.kinds.of(graph, i),
             "module": node.path,
             "phase": node.phase,
             "output": ", ".join(str(value.type) for value in node.outputs),
@@ -182,11 +202,17 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
         }
         if stats.times is not None and stats.times.known[i]:
             row["time"] = float(stats.times.seconds[i])
+        row |= {name: _plain(name, figure) for name, figure in figures.get(i, {}).items()}
         if times is not None:
             row["seconds"] = float(times.seconds[i])
             row["bound"] = "memory" if times.is_memory_bound[i] else "compute"
         rows.append(row)
     return rows, _total(stats, times)
+
+
+def _plain(name: str, figure: float) -> float | int | str:
+    """What JSON can hold: `nan` and `inf` as text, counts whole."""
+    return str(figure) if not math.isfinite(figure) else int(figure) if name in ("nan", "inf") else figure
 
 
 def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:

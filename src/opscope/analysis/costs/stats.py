@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from opscope.analysis.times import GroupTimes, Times
+from opscope.analysis.values import Figure
 from opscope.ir import Gap, Graph, Value
 from opscope.ir.enumerations import ESTIMATED, HOW, ROLE_ID
+from opscope.ops import Kinds, kinds_of
 
 from .gaps import touched
 from .memory import Memory, memory
@@ -77,6 +79,7 @@ class GraphStats:
         times: Times | None = None,
         kernel_times: GroupTimes | None = None,
         gaps: Sequence[Gap] = (),
+        figures: Mapping[str, Figure] | None = None,
     ) -> None:
         self.graph = graph
         self.framework = framework
@@ -84,12 +87,17 @@ class GraphStats:
         self.times = times  # measured by operator, where the capture has that
         self.kernel_times = kernel_times
         self.gaps = tuple(gaps)
+        self.figures = figures or {}  # measured of values
         self._held = held
 
     @cached_property
     def costs(self) -> CostTable:
         """By node."""
         return node_costs(self.graph, self.framework)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        return kinds_of(self.framework, self.graph)
 
     @cached_property
     def scopes(self) -> ByScope:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from types import FrameType
 from typing import Any
 
 from opscope.errors import OpscopeError
 from opscope.readers.paddle.backward import Edge, GradNode
+from opscope.tracers.frames import frame_at
 from opscope.tracers.paddle import private
 from opscope.tracers.paddle.layers import Layers, all_parameters, layers_in, leaves, variables
 from opscope.tracers.paddle.passes import Pass
@@ -35,7 +35,7 @@ def make_graph(var: Any, dpi: str = "600") -> Any:
             "make_graph: nothing here takes a gradient (stop_gradient is True): there is no backward graph"
         )
     walked = Pass([private.gradient_node(tensor) for tensor in roots])
-    _name_leaves(walked, sys._getframe(1))
+    _name_leaves(walked, frame_at(1))
     walked.close()
     for number, tensor in enumerate(roots):
         label = "output" if len(roots) == 1 else f"output {number}"

@@ -477,4 +477,4 @@ def spelled(op: str) -> Spelled:
     return Spelled(tuple(names), in_place, lists, overload == "out" or overload.endswith("_out"))
 
 
-FRAMEWORK = Framework(TABLE, spelled)
+FRAMEWORK = Framework(TABLE, "PyTorch", spelled)

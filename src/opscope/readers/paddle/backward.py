@@ -16,6 +16,7 @@ import numpy as np
 from opscope.ir import GraphBuilder, Pools
 from opscope.ir.capture import Table, column
 from opscope.ir.columns import frozen
+from opscope.ir.facts import VALUES
 
 from .names import ACCUMULATION, grad_op
 
@@ -221,7 +222,8 @@ def gradient_table(gradients: Sequence[tuple[int, Edge]], stage: int = 0) -> Tab
         for i, name in enumerate(FIGURES):
             figures = np.array([edge.figures[i] if edge.figures else 0.0 for edge in edges], dtype=np.float64)
             columns[name] = column(figures, unit="elements" if i >= 4 else "", known=known)
-    return Table(stage, "value", frozen(np.array([value for value, _ in rows], dtype=np.int32)), columns)
+    fact = VALUES.name if columns.keys() & FIGURES else ""
+    return Table(stage, "value", frozen(np.array([value for value, _ in rows], dtype=np.int32)), columns, fact)
 
 
 def layer_scope(pools: Pools, steps: Sequence[tuple[str, str]]) -> int:

@@ -47,7 +47,7 @@ class TorchArchive:
         return self.prefix + name in self._archive.names
 
     def size(self, name: str) -> int:
-        return self._archive._zip.getinfo(self.prefix + name).file_size
+        return self._archive.size(self.prefix + name)
 
     def read(self, name: str, largest: int = _LARGEST) -> bytes:
         if name in self and self.size(name) > largest:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +12,7 @@ from typing import Any
 
 from opscope.errors import OpscopeError
 from opscope.tracers.contract import Count, Held
-from opscope.tracers.frames import OWN
+from opscope.tracers.frames import OWN, frame_at
 from opscope.tracers.torch.graphs.guard import modules_in, unchanged
 from opscope.tracers.torch.private import fake_maker, find, the_torch
 from opscope.tracers.torch.recorder import record_call
@@ -223,7 +222,7 @@ def _guessing(guesses: list[str]) -> Generator[None, None, None]:
                 return func(*args, **(kwargs or {}))
             dtype = args[0].dtype
             guess = True if dtype == torch.bool else 1.0 if dtype.is_floating_point else 1
-            frame: FrameType | None = sys._getframe(1)
+            frame: FrameType | None = frame_at(1)
             while frame is not None and frame.f_code.co_filename.startswith((root, OWN)):
                 frame = frame.f_back
             where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "somewhere"

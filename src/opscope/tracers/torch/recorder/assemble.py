@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opscope.ir import Capture, Frame, Gap, Graph, GraphBuilder, Origin, Pools, Stage, Table
-from opscope.ir.attributes import NESTED, SPARSE
+from opscope.ir.attributes import NESTED, SPARSE, UNPAIRED
 from opscope.ir.gaps import note
 from opscope.ir.measurements import TIMES, VALUES, times_table, values_table
 from opscope.tracers.torch.words import attribute, tensor_type
@@ -101,7 +101,7 @@ class _Assembly:
                 if key[1]:
                     attrs["autograd"] = log.node_names[key[1]]
                 if why:
-                    attrs["unpaired"] = why
+                    attrs[UNPAIRED] = why
                 if device:
                     attrs["device"] = device
                 if is_compiled:

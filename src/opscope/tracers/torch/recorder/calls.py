@@ -6,12 +6,12 @@ A module that is called twice makes two calls. A call knows the steps from the m
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from types import FrameType
 from typing import Any, NamedTuple
 
+from opscope.tracers.frames import frame_at
 from opscope.tracers.torch import private
 
 from .names import Modules, Step
@@ -59,7 +59,7 @@ class Calls:
         self.active.clear()
 
     def _enter(self, module: Any, args: Any) -> None:
-        frame, thread = sys._getframe(1), threading.get_ident()
+        frame, thread = frame_at(1), threading.get_ident()
         if thread != self._home and not self._modes():
             self._enter_unseen(module, frame, thread)
             return

@@ -7,7 +7,6 @@ dictionary look-up where two would read nicer. benchmarks/bench_torch.py measure
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import Counter
@@ -15,10 +14,10 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, cast
 
-from opscope.ir.attributes import INSIDE, ROWS
+from opscope.ir.attributes import INSIDE, MASK_SHOWS, ROWS, WRITTEN_BEFORE
 from opscope.ir.measurements import measured
 from opscope.tracers.arguments import is_a
-from opscope.tracers.frames import locals_of
+from opscope.tracers.frames import frame_at, locals_of
 from opscope.tracers.torch import private
 from opscope.tracers.torch.words import numbers_of
 
@@ -98,7 +97,7 @@ class Recorder:
         times, values, home = self._times, self._values, threading.get_ident()
         clock = clock_of(self._torch) if times else time.perf_counter
 
-        frame_at, caller, grad_enabled = sys._getframe, self._caller(), self._grad_enabled
+        caller, grad_enabled = self._caller(), self._grad_enabled
         engine, nodes, lean = self._engine, self._nodes, self._lean
         run = self._fakes.run if self._fakes is not None else None
         lock, opaque, around_others, numbers = self._calls.lock, self._opaque, self._around, self.threads
@@ -276,7 +275,7 @@ class Recorder:
         written = schema.written(args, kwargs)
         for tensor in written:
             for part in self._memory.pending(tensor):
-                uses.append(part << ARGUMENT_BITS | self._argument("written before"))
+                uses.append(part << ARGUMENT_BITS | self._argument(WRITTEN_BEFORE))
         return written
 
     def _look_at_numbers(self, schema: Schema, args: Any, kwargs: Any, constants: list[Any]) -> None:
@@ -289,7 +288,7 @@ class Recorder:
             return
         mask = schema.mask(args, kwargs)
         if isinstance(mask, self._tensor) and (shown := shown_by(self._torch, mask)) is not None:
-            constants += ["mask_shows", shown]
+            constants += [MASK_SHOWS, shown]
 
     def _new_schema(self, func: Any) -> int:
         number = self._schemas[func] = len(self.log.schemas)

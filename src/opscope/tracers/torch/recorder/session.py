@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import sys
 import weakref
 from collections.abc import Sequence
 from types import FrameType
@@ -15,7 +14,7 @@ from opscope.ir import Capture
 from opscope.sources import embed, exact
 from opscope.tracers import session
 from opscope.tracers.arguments import is_a, tensors_in
-from opscope.tracers.frames import OWN, held_in, name_in_frame, tensors_held_in
+from opscope.tracers.frames import OWN, frame_at, held_in, name_in_frame, tensors_held_in
 from opscope.tracers.session import NothingRecorded
 from opscope.tracers.torch import private
 from opscope.tracers.torch.parts import parts
@@ -30,7 +29,6 @@ from .names import Modules, Named, optimizer_tensors
 from .places import Places
 from .threads import Threads
 from .wrapped import plain
-
 
 # Asked where their numbers are: parameters of lazy modules, and whatever tensors of a kind of their own raise. They stay
 # without a name until they are used.
@@ -215,7 +213,7 @@ class Session(session.Session):
 
     def _called(self, optimizer: Any) -> str | None:
         """What the code that calls it calls it: a script's variables are in none of the frames that we are given."""
-        frame: FrameType | None = sys._getframe(1)
+        frame: FrameType | None = frame_at(1)
         while frame is not None:
             if not frame.f_code.co_filename.startswith((self._root, OWN)):
                 name = name_in_frame(frame, optimizer)
