@@ -17,8 +17,8 @@ from opscope.errors import BadInput
 
 _LONGEST_NUMBER = 4300  # digits or bytes; more is no id and takes quadratic time to parse
 
-# What may make a key that takes for ever to hash or to compare: tuples and frozen sets (they hold each other), and numbers
-# beyond 64 bits, of which any many can be made that fall into one place of a dict. Traces have none of them.
+# What may make a key that takes for ever to hash: tuples and frozen sets (they hold each other), and numbers beyond 64
+# bits, of which as many as one likes fall into the same place of a dict. Traces have none of them.
 _COMPOUND = frozenset(b")t\x85\x86\x87\x8f\x90\x91")
 _LONGEST_KEY = 18  # digits, or bytes
 

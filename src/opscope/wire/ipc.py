@@ -106,7 +106,8 @@ class Table:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self.length = 0
-        self._fields: tuple[_Field, ...] | None = None
+        self._fields: tuple[_Field, ...] = ()
+        self._has_schema = False
         self._chunks: list[list[Chunk]] = []
         at = 0
         if data.startswith(_MAGIC):  # a file: a stream behind as many zeros as align it, with a footer
@@ -118,15 +119,15 @@ class Table:
             if mark != _MARK or size == 0:  # the end of the stream; the footer of a file says nothing new
                 break
             at = self._message(at + _HEAD.size, size)
-        if self._fields is None:
+        if not self._has_schema:
             _damaged("it has no schema")
-        self.names = [field.name for field in self._fields]
+        self.names: list[str] = [field.name for field in self._fields]
 
     def column(self, name: str) -> Column | None:
         if name not in self.names:
             return None
         place = self.names.index(name)
-        return Column((self._fields or ())[place].kind, self._chunks[place])
+        return Column(self._fields[place].kind, self._chunks[place])
 
     def _message(self, at: int, size: int) -> int:
         """Reads one message; where the next one begins."""
@@ -137,10 +138,10 @@ class Table:
         body = at + size
         if length < 0 or body + length > len(self._data):
             _damaged(f"at byte {at:,}: {length:,} bytes are announced, {len(self._data) - body:,} are left")
-        if kind == _SCHEMA and self._fields is None:
-            self._fields = _schema(meta.data)
+        if kind == _SCHEMA and not self._has_schema:
+            self._fields, self._has_schema = _schema(meta.data), True
             self._chunks = [[] for _ in self._fields]
-        elif kind == _BATCH and self._fields is not None:
+        elif kind == _BATCH and self._has_schema:
             self._batch(meta, header, body, length)
         else:
             _damaged(f"at byte {at:,}: a message of the kind {kind}, which opscope does not write there")
@@ -151,7 +152,7 @@ class Table:
         if compression:
             _damaged("it is compressed inside; write it without: the zip file around it is compressed already")
         parts = _Parts(memoryview(self._data)[body : body + size], meta.pairs(nodes), meta.pairs(buffers))
-        for field, chunks in zip(self._fields or (), self._chunks, strict=True):
+        for field, chunks in zip(self._fields, self._chunks, strict=True):
             chunks.append(parts.chunk(field, rows))
         parts.finish()
         self.length += rows

@@ -78,9 +78,8 @@ def _folder(source: Source) -> Capture:
         raise BadInput(f"{len(stems):,} dumps in one folder; {_MOST_FILES} are the most")
     for stem in stems:
         files = {kind: source.path / f"{stem}{kind}" for kind in (_BACKWARD, _FORWARD, _STACKS)}
-        texts = {
-            kind: Source.of(path).read().decode("utf-8", "replace") for kind, path in files.items() if path.exists()
-        }
+        there = {kind: Source.of(path) for kind, path in files.items() if path.exists()}
+        texts = {kind: file.read().decode("utf-8", "replace") for kind, file in there.items()}
         graph = parse(texts[_BACKWARD].splitlines())
         capture.warnings += _complaints(files[_BACKWARD].name, graph)
         builder = GraphBuilder(capture.pools)
