@@ -157,8 +157,9 @@ class _Costs:
                 continue  # parts of one tensor, written one by one: the first has the type of the whole
             inputs.append(Argument(use.arg, use.value.type if use.value is not None else None))
         outputs = [value.type for value in handle.outputs]
+        attrs = self._attrs_of(graph, node)
         try:
-            return _checked(cost_of(self._framework, handle.op, inputs, outputs, self._attrs_of(graph, node)))
+            return _checked(cost_of(self._framework, handle.op, inputs, outputs, attrs))
         except Exception as error:
             whole = ".".join(handle.op.split(".")[:2])  # formulas may be for all overloads
             if not any((place, op) in rules.registered for place in (self._framework, "") for op in (handle.op, whole)):
