@@ -15,6 +15,7 @@ from . import private
 from .assemble import origin
 from .layers import Layers, all_parameters, layers_in, leaves, variables
 from .passes import Pass
+from .words import reason_of
 
 FREED = (
     "the gradients were not seen: a backward pass has freed the graph already. Trace before backward(), or call "
@@ -65,13 +66,8 @@ def measure(watched: Pass, roots: list[Any], known: dict[int, tuple[str, Any]]) 
             paddle.grad(roots, inside, retain_graph=True, allow_unused=True)
         watched.failed = False
     except Exception as error:
-        reason = str(error).strip().splitlines()
-        text = next((line for line in reversed(reason) if line.strip()), type(error).__name__)
-        yield (
-            FREED
-            if "second time" in str(error) or "retain_graph" in str(error)
-            else (f"the gradients were not seen: Paddle's backward pass failed ({text.strip()[:200]})")
-        )
+        is_freed = "second time" in str(error) or "retain_graph" in str(error)
+        yield FREED if is_freed else f"the gradients were not seen: Paddle's backward pass failed ({reason_of(error)})"
 
 
 @contextlib.contextmanager

@@ -12,14 +12,14 @@ from types import BuiltinFunctionType, ModuleType
 from typing import Any, NamedTuple, cast
 
 from opscope.ir.measurements import Measured, measured
-from opscope.readers.paddle.names import forward_op
+from opscope.readers.paddle.names import forward_op, state_of
 
 from . import private
 from .layers import Layers
 from .measuring import clock, numbers_of
 from .passes import Pass
 from .places import INIT, OPTIMIZER, RECOMPUTE, Places
-from .words import ARGUMENTS, VIEWS, attribute
+from .words import VIEWS, attribute, words_of
 
 _MOST_OWN = 64  # gradient nodes that one call makes; more means that the way back was missed
 
@@ -246,7 +246,7 @@ class Recorder:
         """Before the call: an operator that writes in place makes another value of the same tensor."""
         tensors: list[tuple[str, Any]] = []
         attrs: dict[str, Any] = {}
-        words = ARGUMENTS.get(name, ())
+        words = words_of(name)
         for i, given in enumerate(args):
             self._argument(words[i] if i < len(words) else str(i), given, tensors, attrs)
         for key, given in kwargs.items():
@@ -256,6 +256,9 @@ class Recorder:
         reads = [(word, self.value_of(tensor)) for word, tensor in tensors]
         if name.endswith("_") and words[:1] == ("param",):
             self._optimized(reads)
+        for word, index in reads:
+            if word in state_of(name):
+                self._is_state(index)
         return _Given(reads, tensors, attrs, boundary)
 
     def _argument(self, word: str, given: Any, tensors: list[tuple[str, Any]], attrs: dict[str, Any]) -> None:
@@ -330,6 +333,12 @@ class Recorder:
             else:
                 self._rename(index, word if word == "learning_rate" else f"{word} of {name}", "state")
 
+    def _is_state(self, index: int) -> None:
+        """A parameter that takes no gradient may be a weight that is frozen, or what an operator remembers."""
+        for place in {index, self._owner(index)}:
+            if self.values[place].role == "parameter":
+                self.values[place] = self.values[place]._replace(role="buffer")
+
     def _rename(self, index: int, name: str, role: str) -> None:
         for place in {index, self._owner(index)}:
             if not self.values[place].name:
@@ -373,6 +382,8 @@ class Recorder:
                 if given is tensor or (memory and _memory(given) == memory):
                     storage = self._owner(value)
                     if name.endswith("_") or given is tensor:
+                        if tensor.stop_gradient and self._in_layer():
+                            self._is_state(value)
                         before = self.values[value]
                         label, role = before.name, before.role
                         index = self._new(tensor, label, role, storage)
@@ -380,6 +391,10 @@ class Recorder:
                         return index
                     break
         return self._new(tensor, label, role, storage)
+
+    def _in_layer(self) -> bool:
+        """Is a layer's own forward at work? What it writes to is its state."""
+        return len(self.layers.open) > 1 and not self._backward
 
     def _owner(self, value: int) -> int:
         storage = self.values[value].storage
