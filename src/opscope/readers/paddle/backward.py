@@ -224,9 +224,8 @@ def gradient_table(gradients: Sequence[tuple[int, Edge]], stage: int = 0) -> Tab
     return Table(stage, "value", frozen(np.array([value for value, _ in rows], dtype=np.int32)), columns)
 
 
-def layer_scope(pools: Pools, steps: Sequence[tuple[str, str]]) -> int:
-    """The scope of layers one inside the other, each by name and class."""
-    scope = 0
+def layer_scope(pools: Pools, steps: Sequence[tuple[str, str]], scope: int = 0) -> int:
+    """The scope of layers one inside the other, each by name and class; `scope` is around them."""
     for name, cls in steps:
         scope = pools.scope(scope, name, cls)
     return scope

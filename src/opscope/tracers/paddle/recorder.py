@@ -3,6 +3,7 @@ than it would have been."""
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import weakref
@@ -73,7 +74,8 @@ class Recorder:
         self.passes: list[Pass] = []
         self.values: list[Value] = []
         self.claims: dict[int, int] = {}  # pointer of a gradient node -> the call that made it
-        self.steps: list[int] = []  # the tick at which each step of an optimizer ended
+        self.steps: list[tuple[int, int]] = []  # by step of an optimizer: which one, and the tick at which it ended
+        self._stepping: set[int] = set()  # the optimizers that are at it
         self.names: Callable[[Any], tuple[str, str] | None] = lambda tensor: None
         self.on = True
         self.failure = ""
@@ -202,14 +204,26 @@ class Recorder:
     def _step(self, step: Any) -> Any:
         @wraps(step)
         def stand_in(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            if id(optimizer) in self._stepping:  # what a subclass leaves to the class above
+                return step(optimizer, *args, **kwargs)
+            if self._is_ours() and self._has_stepped(optimizer):
+                self.on = False
+            self._stepping.add(id(optimizer))
             try:
                 return step(optimizer, *args, **kwargs)
             finally:
+                self._stepping.discard(id(optimizer))
                 if self._is_ours():
-                    self.steps.append(self.tick())
-                    self.on = self.most_steps is None or len(self.steps) < self.most_steps
+                    self.steps.append((id(optimizer), self.tick()))
+                    # Where there are several optimizers, a step is over when each has made its own.
+                    self.on = not (self._has_stepped(optimizer) and all(map(self._has_stepped, _living_optimizers())))
 
         return stand_in
+
+    def _has_stepped(self, optimizer: Any) -> bool:
+        """As often as it was asked for."""
+        made = sum(number == id(optimizer) for number, _ in self.steps)
+        return self.most_steps is not None and made >= self.most_steps
 
     # -- one operator -----------------------------------------------------------------------------
 
@@ -484,6 +498,11 @@ def _optimizers(paddle: Any) -> list[Any]:
             found[id(cls)] = cls
             todo.extend(cls.__subclasses__())
     return list(found.values())
+
+
+def _living_optimizers() -> list[Any]:
+    kind = private.the_paddle().optimizer.Optimizer
+    return [found for found in gc.get_objects() if issubclass(type(found), kind)]
 
 
 def _fits(op: str, gradient: str) -> bool:
