@@ -42,9 +42,9 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-# Arguments in which an operator keeps numbers of its own from one call to the next, each with its place, by Paddle's own
-# definition (ops.yaml hands them on as mean_out, out_scale, …). Paddle registers most of them as parameters that take no
-# gradient, exactly as it does a frozen weight.
+# Arguments in which an operator keeps numbers of its own from one call to the next, each with its place, by Paddle's
+# own definition (ops.yaml hands them on as mean_out, out_scale, …). Paddle registers most of them as parameters that
+# take no gradient, exactly as it does a frozen weight.
 _STATE = """
 batch_norm: mean@1 variance@2
 sync_batch_norm: mean@1 variance@2

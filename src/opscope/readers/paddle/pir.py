@@ -43,7 +43,7 @@ def read(source: Source, options: Options) -> Capture:
 
 
 def from_json(data: bytes | str, how: str = "file", buffers: Container[str] | None = None) -> Capture:
-    """The program as one stage. `buffers`: the names of those tensors that are registered as such, where it is known."""
+    """The program as one stage. `buffers`: the names of the tensors that are registered as such, where known."""
     try:
         root = json.loads(data)
     except ValueError as error:
@@ -88,7 +88,9 @@ class Program:
                     found = cast("dict[str, Any]", op)
                     given = _list(found.get("I"))
                     places = state_of(_op_name(found.get("#")).removeprefix("pd_op.")).values()
-                    entries = [_object(given[place], "an input of an operator") for place in places if place < len(given)]
+                    entries = [
+                        _object(given[place], "an input of an operator") for place in places if place < len(given)
+                    ]
                     self._state.update(n for n in map(_number, entries) if n)
                     todo += [inner for _, inner in _regions(found)]
 
@@ -114,8 +116,8 @@ class Program:
             self.warnings.append(f"not understood and shown as they are: {named}")
         if self._frozen:
             self.warnings.append(
-                f"{self._frozen} tensors take no gradient, and the file does not say whether they are weights that were "
-                "frozen or buffers: they count as parameters"
+                f"{self._frozen} tensors take no gradient, and the file does not say whether they are weights that "
+                "were frozen or buffers: they count as parameters"
             )
         return found
 

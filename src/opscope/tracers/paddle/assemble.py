@@ -23,8 +23,8 @@ def origin(how: str) -> Origin:
 
 
 def step_ends(steps: Sequence[tuple[int, int]]) -> list[int]:
-    """Where training steps end (optimizer, tick): a step is over when an optimizer is about to step for the second time.
-    What comes after the last belongs to a step that was not finished. Empty where there is only one."""
+    """Where training steps end: a step is over when an optimizer is about to step for the second time. `steps`: which
+    optimizer, at which tick. What comes after the last belongs to a step that was not finished. Empty for one step."""
     ends: list[int] = []
     seen: set[int] = set()
     last = 0

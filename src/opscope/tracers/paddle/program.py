@@ -32,7 +32,8 @@ def capture(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captu
         raise
     except Exception as error:
         raise OpscopeError(
-            f"how='program' does not work on this model: {reason_of(error).rstrip('.')}. how='record' sees what really runs"
+            f"how='program' does not work on this model: {reason_of(error).rstrip('.')}. "
+            "how='record' sees what really runs"
         ) from error
     found = from_json(text, buffers=_buffers(paddle, target))
     found.origin = origin("program")
@@ -43,7 +44,7 @@ def capture(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captu
 
 def _buffers(paddle: Any, target: Any) -> set[str]:
     """Paddle's own names of the tensors that the layer holds as buffers."""
-    owner = target if isinstance(target, paddle.nn.Layer) else getattr(target, "__self__", None)
+    owner: Any = target if isinstance(target, paddle.nn.Layer) else getattr(target, "__self__", None)
     return {str(tensor.name) for tensor in owner.buffers()} if isinstance(owner, paddle.nn.Layer) else set()
 
 

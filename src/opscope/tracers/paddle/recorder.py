@@ -432,7 +432,7 @@ class Recorder:
 
     def backward(self, tensors: Any, run: Callable[[], Any]) -> Any:
         """Watch a backward pass from these tensors."""
-        roots = [private.gradient_node(tensor) for _, tensor in private.tensors_in(tensors)]
+        roots = [tensor for _, tensor in private.tensors_in(tensors)]
         watched = Pass(roots, statistics=self._statistics, values=self._values, clock=self._clock, tick=self.tick)
         watched.numbers_of = self._numbers_of
         watched.watch()
@@ -501,8 +501,8 @@ def _optimizers(paddle: Any) -> list[Any]:
 
 
 def _living_optimizers() -> list[Any]:
-    kind = private.the_paddle().optimizer.Optimizer
-    return [found for found in gc.get_objects() if issubclass(type(found), kind)]
+    kind = private.the_paddle().optimizer.Optimizer  # Paddle keeps one that is nothing but this, and never steps
+    return [found for found in gc.get_objects() if type(found) is not kind and issubclass(type(found), kind)]
 
 
 def _fits(op: str, gradient: str) -> bool:
