@@ -31,17 +31,82 @@ def of_images(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: call(F.reshape(x, (1, 2, 4, 4)))
 
 
-ONE = (
-    "abs acos asin atan atanh ceil cos cosh asinh exp expm1 floor log log1p neg round sin sinh sqrt square tan tanh "
-    "argmax argmin max min mean prod sum std var isinf isnan sign sort argsort gelu hsigmoid hswish "
-    "leaky_relu logsigmoid relu relu6 sigmoid silu softplus softmax copy flatten ones_like zeros_like squeeze"
-).split()
-TWO = (
-    "add sub mul div floor_div mod pow maximum minimum atan2 equal not_equal greater greater_equal less less_equal "
-    "logaddexp prelu"
-).split()
-BOOLEAN = "logical_and logical_or logical_xor".split()  # noqa: SIM905
-INTEGER = "left_shift right_shift".split()  # noqa: SIM905
+ONE = [
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "atanh",
+    "ceil",
+    "cos",
+    "cosh",
+    "asinh",
+    "exp",
+    "expm1",
+    "floor",
+    "log",
+    "log1p",
+    "neg",
+    "round",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "argmax",
+    "argmin",
+    "max",
+    "min",
+    "mean",
+    "prod",
+    "sum",
+    "std",
+    "var",
+    "isinf",
+    "isnan",
+    "sign",
+    "sort",
+    "argsort",
+    "gelu",
+    "hsigmoid",
+    "hswish",
+    "leaky_relu",
+    "logsigmoid",
+    "relu",
+    "relu6",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "softmax",
+    "copy",
+    "flatten",
+    "ones_like",
+    "zeros_like",
+    "squeeze",
+]
+TWO = [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "floor_div",
+    "mod",
+    "pow",
+    "maximum",
+    "minimum",
+    "atan2",
+    "equal",
+    "not_equal",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "logaddexp",
+    "prelu",
+]
+BOOLEAN = ("logical_and", "logical_or", "logical_xor")
+INTEGER = ("left_shift", "right_shift")
 RANDOM_NUMBERS = {
     "normal": lambda x: x + R.normal(size=(8,)),
     "uniform": lambda x: x * R.uniform(size=(8,)),
@@ -182,11 +247,29 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
     "astype": lambda x: x.astype("float16"),
 }
 SOURCES = {"ones_like", "zeros_like", "full_like"}  # they need no number of what they are given
+
+
+def function(name: str) -> Callable[..., Any]:
+    return getattr(F, name, None) or getattr(F.nn, name)
+
+
+def halved(name: str) -> Callable[[Any], Any]:
+    return lambda x: function(name)(x, x * 0.5)
+
+
+def compared(name: str) -> Callable[[Any], Any]:
+    return lambda x: function(name)(x > 0.3, x > 0.6)
+
+
+def whole(name: str) -> Callable[[Any], Any]:
+    return lambda x: function(name)(x.astype("int32"), x.astype("int32"))
+
+
 CALLS = {
-    **{name: getattr(F, name, None) or getattr(F.nn, name) for name in ONE},
-    **{name: lambda x, f=getattr(F, name, None) or getattr(F.nn, name): f(x, x * 0.5) for name in TWO},
-    **{name: lambda x, f=getattr(F, name): f(x > 0.3, x > 0.6) for name in BOOLEAN},
-    **{name: lambda x, f=getattr(F, name): f(x.astype("int32"), x.astype("int32")) for name in INTEGER},
+    **{name: function(name) for name in ONE},
+    **{name: halved(name) for name in TWO},
+    **{name: compared(name) for name in BOOLEAN},
+    **{name: whole(name) for name in INTEGER},
     **{f"random {name}": call for name, call in RANDOM_NUMBERS.items()},
     **OTHERS,
 }

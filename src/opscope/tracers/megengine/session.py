@@ -122,8 +122,8 @@ class Session(session.Session):
             )
         if self._opaque:
             warnings.append(
-                f"the parameters of {_counted(self._opaque)} are not known: MegEngine builds them of parts that it shows "
-                "to nobody"
+                f"the parameters of {_counted(self._opaque)} are not known: MegEngine builds them of parts that it "
+                "shows to nobody"
             )
         if self._lost:
             warnings.append(
