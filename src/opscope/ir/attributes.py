@@ -36,6 +36,12 @@ ROWS = "rows_in_groups"
 MODULE = "module"
 """Of a module that is kept whole as one operator: its `repr`, such as `MaxPool2d(kernel_size=3, stride=2)`."""
 
+NOT_KNOWN = "not known"
+"""Of an operator that is recorded without something that belongs to it: what that is."""
+
+STARTS_FROM = "starts_from"
+"""Of a backward operator: dtype and shape of each gradient that backward() itself hands it, which nothing made."""
+
 UNPAIRED = "unpaired"
 """Of a backward operator that has no forward operator: why, as the end of a sentence."""
 

@@ -120,6 +120,25 @@ VALUES = Fact(
         Field("inf", "how many are infinite", optional=True),
     ),
 )
+GRADIENTS = Fact(
+    "gradients",
+    "What was seen of the gradients that an autograd engine handed on, by the value of each.",
+    ("value",),
+    (
+        Field("place", "the device that it lay on, as the framework writes it", optional=True),
+        Field("evidence", "how its type is known", optional=True),
+        Field("out_slot", "which result of the node it is", optional=True),
+        Field("out_rank", "its place in that result, where it is a list", optional=True),
+        Field("in_slot", "which argument of the next node it is added to", optional=True),
+        Field("in_rank", "its place in that argument", optional=True),
+        Field("norm", "the root of the sum of its squares", optional=True),
+        Field("min", "the smallest number", optional=True),
+        Field("max", "the largest number", optional=True),
+        Field("mean", "the mean", optional=True),
+        Field("nan", "how many are not a number", "elements", optional=True),
+        Field("inf", "how many are infinite", "elements", optional=True),
+    ),
+)
 CHANGES = Fact(
     "changes",
     "What a stage changed in the stage it was made from.",
@@ -160,5 +179,5 @@ GAPS = Fact(
 VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "numbers")
 
 FACTS: Mapping[str, Fact] = MappingProxyType(
-    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, CHANGES, BREAKS, GAPS)}
+    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, CHANGES, BREAKS, GAPS)}
 )
