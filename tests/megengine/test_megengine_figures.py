@@ -136,6 +136,21 @@ def test_float_qat_and_qint8() -> None:
     assert ours[1].params[0]["nbits"] == 8
 
 
+def test_fused_modules_stand_beside_megengines_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    """MegEngine counts nothing of a ConvBn module that trains: the figure of the float model is the true one."""
+    x = np.random.rand(1, 4, 8, 8).astype("float32")
+    model = Small()
+    whole = module_stats(model, x, logging_to_stdout=False)[0]
+    assert whole.fused_flops == 0
+    capsys.readouterr()
+    total = module_stats(quantize_qat(model, ema_fakequant_qconfig), x)[0]
+    assert total.flops == 4 * 36 * (8 + 1), "MegEngine's own: the plain convolution"
+    assert total.flops + total.fused_flops == whole.flops
+    printed = capsys.readouterr().out
+    assert "total_flops, all modules" in printed
+    assert "MegEngine counts them as nothing" in printed
+
+
 def test_the_mode_of_modules_is_left_as_it_was() -> None:
     model = Tiny()
     model.train()

@@ -29,13 +29,15 @@ import type {
 } from './messages.ts';
 import { flow } from './flow.ts';
 import { kindsOf } from './kinds.ts';
+import { figuresOf } from './measured.ts';
 import { Listings } from './listings.ts';
-import { Metrics } from './metrics.ts';
+import { Metrics, TIME } from './metrics.ts';
 import { KERNEL_COLOURS, shadesOf } from './shades.ts';
 import { between, trace } from './paths.ts';
 import { Repeats } from './repeats.ts';
 import type { Device } from './roofs.ts';
 import { csv, table } from './rows.ts';
+import { Gradients } from './gradients.ts';
 import { buildScene } from './scene.ts';
 import { buildTree, scopePath, type Tree } from './tree.ts';
 import { newView, type View } from './view.ts';
@@ -59,6 +61,8 @@ interface Entry {
 }
 
 export class Engine {
+  /** Of a picture: what stands on edges, by value. */
+  edgeWords: readonly string[] | null = null;
   private entries: Entry[] = [];
   private views = new Map<string, View>();
   private view!: View; // from the first stage() on
@@ -190,7 +194,7 @@ export class Engine {
         byNode.set(kinds);
         gone.forEach((node, i) => (byNode[plain.graph.nodes + i] = ghosts[node]! | GHOST));
       }
-      view = newView(capture, stage, shown, options);
+      view = newView(capture, stage, shown, options, await Gradients.read(capture, stage));
       view.id = id;
       view.ghosts = diff ? replaced(diff) : [];
       view.byNode = byNode;
@@ -428,6 +432,8 @@ export class Engine {
       cache,
       outputs: () => view.outputs,
       counts: this.counts,
+      place: (value) => view.gradients.place(value),
+      words: this.edgeWords,
     });
     return { visible: shown, scene };
   }
@@ -587,9 +593,10 @@ export class Engine {
 
   async find(query: string): Promise<{ nodes: number[]; error: string }> {
     const { view } = this;
-    const kinds = await kindsOf(view.capture, view.stage);
+    const [kinds, figure] = await Promise.all([kindsOf(view.capture, view.stage), figuresOf(view.capture, view.stage), view.metrics.timed]);
+    const measured = { time: (node: number) => view.metrics.value(TIME, node), figure };
     try {
-      return { nodes: [...find(view.graph, view.capture.pools, query, kinds)], error: '' };
+      return { nodes: [...find(view.graph, view.capture.pools, query, kinds, measured)], error: '' };
     } catch (error) {
       return { nodes: [], error: error instanceof Error ? error.message : String(error) };
     }
