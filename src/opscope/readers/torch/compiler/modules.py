@@ -68,12 +68,17 @@ _NEAR = 400  # operators: a line that is further away does not say how far the r
 
 
 def of_lowered(
-    printed: Printed, inputs: Mapping[str, Held], course: Course, known: Mapping[str, Path], backward: Iterable[str]
+    printed: Printed,
+    inputs: Mapping[str, Held],
+    course: Course,
+    known: Mapping[str, Path],
+    reported: Mapping[str, Path],
+    backward: Iterable[str],
 ) -> dict[str, Path]:
     """The module of every operator of a graph that was made from Dynamo's.
 
     It runs through the same lines in the same order, and its backward operators in the opposite one. `known` are the
-    modules of values that come from outside.
+    modules of values that come from outside, `reported` those of operators of which Inductor says what they come from.
     """
     flow = Flow(printed)
     late = set(backward)
@@ -82,6 +87,11 @@ def of_lowered(
     for name, node in flow.nodes.items():
         visits = course.visits.get(node.place, ()) if node.place is not None else ()
         if not visits:
+            continue
+        if name in reported and name not in late:
+            found[name] = reported[name]
+            here = [i for i in visits if course.owners[i] == reported[name]]
+            position = min(here, key=lambda i: abs(i - position), default=position)
             continue
         if name in late and not turned:
             position, turned = len(course.owners), True
@@ -138,7 +148,7 @@ def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
     for name in names:
         place = flow.nodes[name].place
         if name in found and place is not None:
-            lines[place.file, place.function, place.line].add(found[name])
+            lines[place.file, place.function, place.line].add(_line_owner(found[name], place))
     sure = [name for name in names if name in found]
     result = dict(found)
     position = 0
@@ -149,16 +159,19 @@ def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
         place = flow.nodes[name].place
         before = sure[position - 1] if position else None
         after = sure[position] if position < len(sure) else None
-        near = [result[read] for read in flow.reads[name] if read in result]
-        near += [found[other] for other in (before, after) if other is not None]
-        if not near:
+        producers = [result[read] for read in flow.reads[name] if read in result]
+        around = [found[other] for other in (before, after) if other is not None]
+        if not producers and not around:
             continue
         same = lines.get((place.file, place.function, place.line), set()) if place is not None else set()
         if same:
-            result[name] = max(same, key=lambda path: (max(_common(path, other) for other in near), len(path)))
+            # In the pass through the line that made what it reads; else in the one that is nearest in the text.
+            near = [producers, *([path] for path in around)]
+            result[name] = max(
+                sorted(same), key=lambda path: [max((_common(path, p) for p in paths), default=0) for paths in near]
+            )
         elif before is not None and after is not None:
             shared = _prefix([found[before], found[after]])
-            producers = [result[read] for read in flow.reads[name] if read in result]
             # Between two blocks of a list, `h`: it still belongs to the block that made what it reads.
             inside = max(producers, key=lambda path: _common(path, shared), default=shared)
             result[name] = inside[: len(shared) + 1] if len(inside) > len(shared) and _is_item(inside, shared) else shared
@@ -170,6 +183,11 @@ def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
 
 def _is_item(path: Path, shared: Path) -> bool:
     return len(path) > len(shared) and bool(_NUMBER.match(path[len(shared)]))
+
+
+def _line_owner(path: Path, place: Place) -> Path:
+    """The module whose code a line is: one that is called on it, `self.fc(x)`, is inside that one."""
+    return path[:-1] if path and re.search(rf"\b{re.escape(path[-1])}\(", place.code) else path
 
 
 def _prefix(paths: Sequence[Path]) -> Path:

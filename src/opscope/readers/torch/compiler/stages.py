@@ -132,6 +132,7 @@ class _Compiled:
         self.primals: dict[str, modules.Held] = {}  # the same by AOTAutograd's names
         self.course = modules.Course([], {})
         self.known: dict[str, modules.Path] = {}  # values that forward hands to backward
+        self.reported: dict[str, modules.Path] = {}  # by name of an operator after Dynamo
         self.dynamo: _Made | None = None
 
     def run(self) -> None:
@@ -171,6 +172,10 @@ class _Compiled:
                 if entry.name in self.held:
                     self.primals[f"primals_{i}"] = self.primals[f"arg{i - 1}_1"] = self.held[entry.name]
         self.dynamo = made
+        for part in self.compilation.parts:
+            for old, news in part.from_source.items():
+                if old in owners:
+                    self.reported.update(dict.fromkeys(news, owners[old]))
 
     # -- AOTAutograd's level --------------------------------------------------------------------------
 
@@ -219,7 +224,7 @@ class _Compiled:
         relate: Any = None,
     ) -> _Made:
         late = [name for name, phase in phases.items() if phase == "backward"]
-        owners = modules.of_lowered(graph, self.primals, self.course, self.known, late)
+        owners = modules.of_lowered(graph, self.primals, self.course, self.known, self.reported, late)
         if not phases or "forward" in phases.values():
             self.known.update(owners)
 
