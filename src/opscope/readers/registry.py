@@ -84,6 +84,7 @@ def read(source: Source, options: Options) -> Capture:
     """The capture in a source, by the first reader that recognises its content."""
     with deadline(source.name, source.size):
         try:
+            source = source.unpacked()
             for reader in readers():
                 if reader.match(source):
                     return reader.read(source, options)

@@ -7,10 +7,14 @@ log for each rank. The text is taken apart and never executed.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from typing import Any
+
+import numpy as np
 
 from opscope.errors import BadInput
-from opscope.ir import Capture, Origin, Pools
+from opscope.ir import Capture, Origin, Pools, Table, column
+from opscope.ir.columns import frozen
+from opscope.ir.facts import BREAKS, RECOMPILES, Fact
 from opscope.readers.source import Options, Source
 from opscope.readers.torch.archive import reading
 
@@ -24,6 +28,7 @@ _KEYS = (
     b'"describe_',
 )  # fmt: skip
 _LARGEST = 1 << 31
+_WHERE = re.compile(r" at (.+):(\d{1,9})$")
 
 
 def match(source: Source) -> bool:
@@ -48,9 +53,18 @@ def _read(source: Source) -> Capture:
     stages = Stages(capture, suffixes=len(compiled) > 1)
     for entry in compiled:
         stages.add(entry)
-    capture.warnings += [f"graph break in frame {entry.id}: {_reason(text)}" for entry in compilations for text in entry.breaks]
-    frames = Counter(entry.id.frame for entry in compiled)
-    capture.warnings += [f"frame {frame} was compiled {count} times" for frame, count in frames.items() if count > 1]
+    breaks = [_break(text) for entry in compilations for text in entry.breaks]
+    again = [(str(entry.id), entry.why) for entry in compilations if entry.id.compile > 0]
+    _add(
+        capture,
+        BREAKS,
+        {"file": [b[0] for b in breaks], "line": [b[1] for b in breaks], "reason": [b[2] for b in breaks]},
+    )
+    _add(capture, RECOMPILES, {"frame": [frame for frame, _ in again], "reason": [why for _, why in again]})
+    capture.warnings += [f"{file}:{line}: graph break: {reason}" for file, line, reason in breaks]
+    capture.warnings += [
+        f"frame {frame} was compiled again: {why or 'the log does not say why'}" for frame, why in again
+    ]
     if log.damaged:
         capture.warnings.append(f"{log.damaged:,} lines of the log are damaged and were left out")
     return capture
@@ -73,8 +87,24 @@ def _compilations(log: Log) -> list[Compilation]:
     return list(found.values())
 
 
-def _reason(text: str) -> str:
+def _break(text: str) -> tuple[str, int, str]:
+    """File, line and reason. The reason follows the sentence that says what Dynamo was doing."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    where = lines[0].removeprefix("Graph break in user code at ") if lines else ""
-    why = next((line for line in lines[1:] if not line.startswith("Graph Break Reason")), "")
-    return f"{where}: {why}" if why else where
+    where = _WHERE.search(lines[0]) if lines else None
+    first = next((line.partition(":")[2].strip() for line in lines if line.startswith("Graph Break Reason:")), "")
+    at = next((i for i, line in enumerate(lines) if line.startswith("Graph Break Reason:")), 0)
+    after = lines[at + 1] if at + 1 < len(lines) and not lines[at + 1].startswith(("User code", "File ")) else ""
+    reason = after if first.endswith((":", "encountered")) or first.startswith("Encountered graph break") else first
+    return (where[1], int(where[2]), reason or first) if where else ("", 0, reason or first or "not given")
+
+
+def _add(capture: Capture, fact: Fact, columns: dict[str, list[Any]]) -> None:
+    count = len(next(iter(columns.values())))
+    if count:
+        capture.add(
+            Table(0, "row", frozen(range(count)), {k: column(_values(v)) for k, v in columns.items()}, fact.name)
+        )
+
+
+def _values(values: list[Any]) -> Any:
+    return np.array(values, dtype=np.int64) if values and isinstance(values[0], int) else values

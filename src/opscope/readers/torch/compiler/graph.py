@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from opscope.ir import NULL, Frame, Graph, GraphBuilder, Listing, Pools
+from opscope.readers.torch.names import VIEWS, base_name, in_place, op_name
 
-from ..names import VIEWS, base_name, in_place, op_name
 from .annotations import annotation
 from .printed import Argument, Node, Place, Printed, names_in, split
 
@@ -62,12 +62,18 @@ class _Building:
         self.nodes: dict[str, int] = {}
         self.sources: dict[int, Node] = {}
         self.picks = _picks(printed)
+        self.annotations = {node.name: node.annotation for node in printed.nodes if node.name in self.picks}
+        self.slots: dict[str, dict[int, str]] = {}  # by operator: the name of each result that is picked
+        for name, (source, slot) in self.picks.items():
+            self.slots.setdefault(source, {})[slot] = name
         self.stacks: dict[Place | None, int] = {None: 0}
 
     def run(self, text: str) -> Built:
         for entry in self.printed.inputs:
             known = self.way.named(entry.name) or Named(entry.name)
-            self.values[entry.name] = self.builder.input(self.type_of(entry.annotation), name=known.name, role=known.role)
+            self.values[entry.name] = self.builder.input(
+                self.type_of(entry.annotation), name=known.name, role=known.role
+            )
         self.add_aliases()
         for node in self.printed.nodes:
             self.node(node)
@@ -161,12 +167,12 @@ class _Building:
             uses += [(f"{name}.{i}", self.values[found]) for i, found in enumerate(read) if found in self.values]
 
     def results(self, node: Node, op: str, index: int, uses: list[tuple[str, int]]) -> None:
-        slots = {slot: name for name, (source, slot) in self.picks.items() if source == node.name}
+        slots = self.slots.get(node.name)
         if slots:
-            annotations = {entry.name: entry.annotation for entry in self.printed.nodes if entry.name in self.picks}
+            names = [slots.get(slot, "") for slot in range(max(slots) + 1)]
+            types = [self.type_of(self.annotations.get(name, "")) for name in names]
             self.parts[node.name] = [
-                self.builder.output(index, self.type_of(annotations.get(slots.get(i, ""), "")), name=slots.get(i, ""))
-                for i in range(max(slots) + 1)
+                self.builder.output(index, kind, name=name) for kind, name in zip(types, names, strict=True)
             ]
             self.values[node.name] = self.parts[node.name][0]
             return
@@ -177,7 +183,7 @@ class _Building:
 
     def body(self, index: int, label: str, printed: Printed, uses: list[tuple[str, int]]) -> None:
         built = build(printed, Way(self.pools, phase=self.way.phase, scope=self.way.scope))
-        operands = [value for name, value in uses if value != NULL][-len(printed.inputs) :] if printed.inputs else []
+        operands = [value for _, value in uses if value != NULL][-len(printed.inputs) :] if printed.inputs else []
         bindings = []
         if len(operands) == len(printed.inputs):
             inside = [built.values[entry.name] for entry in printed.inputs]

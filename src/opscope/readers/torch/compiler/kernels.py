@@ -14,8 +14,8 @@ from functools import cached_property
 
 from opscope.ir import dtypes
 from opscope.ir.pools import Dim
+from opscope.readers.torch.names import VIEWS, base_name, op_name
 
-from ..names import VIEWS, base_name, op_name
 from .annotations import annotation
 from .printed import Node, Printed, names_in
 from .wrapper import FragmentNode, Launch, Output
@@ -65,8 +65,10 @@ class Flow:
     def base(self, name: str) -> str:
         """The value whose memory this one is a view of."""
         for _ in range(1000):
-            if name in self.nodes and self.reads[name] and (
-                base_name(self.op[name]) in _VIEWS or self.picks_a_view(name)
+            if (
+                name in self.nodes
+                and self.reads[name]
+                and (base_name(self.op[name]) in _VIEWS or self.picks_a_view(name))
             ):
                 name = self.reads[name][0]
             else:
@@ -279,7 +281,7 @@ class _Placing:
     def learn(self, launch: Launch, name: str) -> None:
         """What the buffers that it reads hold, by the place of the argument."""
         read = self.flow.reads[name]
-        buffers = [buffer for buffer in launch.reads]
+        buffers = launch.reads
         if len(read) == len(buffers):
             for buffer, value in zip(buffers, read, strict=True):
                 if not self.value(buffer):
@@ -292,7 +294,7 @@ class _Placing:
     ) -> tuple[list[str], list[str]]:
         """Where the shape of a fragment occurs once more, reading what this launch reads."""
         pattern = {node.name: node for node in fragment}
-        inner = {node.name: [n for n in _percent(node.args)] for node in fragment}
+        inner = {node.name: _percent(node.args) for node in fragment}
         consumed = {name for read in inner.values() for name in read}
         roots = [name for name in returned if name in pattern] or [name for name in pattern if name not in consumed]
         reads = self.known_reads(launch)
@@ -344,7 +346,7 @@ class _Placing:
             outside = {self.flow.base(bound[name]) for name in given if name in bound}
             return len(set(named).intersection(bound.values())), -len(outside - reads)
 
-        # Blocks of a model have the same shape: the one that is named, that reads what is known to be read, or the first.
+        # Blocks of a model have the same shape: the one that is named, or reads what is known to be read, or the first.
         bound = max(places, key=fitness)
         return [found for name, found in bound.items() if name in pattern], [bound[name] for name in roots]
 

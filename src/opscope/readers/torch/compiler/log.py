@@ -11,7 +11,9 @@ from typing import Any, NamedTuple, cast
 # `V1118 08:00:47.624000 475 torch/_dynamo/utils.py:2126] {"…": …}`; the prefix is absent where a log was shortened.
 LINE = re.compile(rb"^(?:[VDIWEF]\d{4} [0-9:.]+ +\d+ [^\]\n]{1,400}\] )?(?=\{)")
 _LONGEST_LINE = 64 << 20
-_ENVELOPE = frozenset(("rank", "frame_id", "frame_compile_id", "attempt", "compiled_autograd_id", "has_payload", "stack"))
+_ENVELOPE = frozenset(
+    ("rank", "frame_id", "frame_compile_id", "attempt", "compiled_autograd_id", "has_payload", "stack")
+)
 # What says nothing about graphs and is most of a log: not kept.
 _SKIPPED = (b'{"describe_storage', b'{"describe_tensor', b'{"chromium_event"')
 

@@ -31,7 +31,7 @@ class Held(NamedTuple):
 def held(source: str) -> Held | None:
     """`L['self']._modules['fc']._parameters['weight']` as ("fc", "weight"), a parameter."""
     root = _ROOT.match(source)
-    if not root or "._parameters[" not in source and "._buffers[" not in source:
+    if not root or ("._parameters[" not in source and "._buffers[" not in source):
         return None
     path: list[str] = []
     for kind, name, attribute, index in _PART.findall(source[root.end() :]):
@@ -85,7 +85,7 @@ def of_lowered(
     found: dict[str, Path] = {}
     position, turned = 0, False
     for name, node in flow.nodes.items():
-        visits = course.visits.get(node.place, ()) if node.place is not None else ()
+        visits: list[int] = course.visits.get(node.place, []) if node.place is not None else []
         if not visits:
             continue
         if name in reported and name not in late:
@@ -99,12 +99,16 @@ def of_lowered(
         hints += [known[read] for read in _through(flow, name) if read in known]
         sign = -1 if name in late else 1
         fitting = [i for i in visits if any(hint[: len(course.owners[i])] == course.owners[i] for hint in hints)]
-        # What lies behind is far away: the run does not go back.
-        best = min(fitting or visits, key=lambda i: sign * (i - position) if sign * (i - position) >= 0 else _NEAR - sign * (i - position))
+        best = min(fitting or visits, key=lambda i: _ahead(sign * (i - position)))
         found[name] = course.owners[best]
         if fitting or abs(best - position) < _NEAR:
             position = best
     return _spread(flow, found)
+
+
+def _ahead(steps: int) -> int:
+    """How far it is to a line: what lies behind is far away, because the run does not go back."""
+    return steps if steps >= 0 else _NEAR - steps
 
 
 def course_of(printed: Printed, owners: Mapping[str, Path]) -> Course:
@@ -163,7 +167,8 @@ def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
         around = [found[other] for other in (before, after) if other is not None]
         if not producers and not around:
             continue
-        same = lines.get((place.file, place.function, place.line), set()) if place is not None else set()
+        line = (place.file, place.function, place.line) if place is not None else None
+        same = lines[line] if line in lines else set[Path]()
         if same:
             # In the pass through the line that made what it reads; else in the one that is nearest in the text.
             near = [producers, *([path] for path in around)]
@@ -174,7 +179,9 @@ def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
             shared = _prefix([found[before], found[after]])
             # Between two blocks of a list, `h`: it still belongs to the block that made what it reads.
             inside = max(producers, key=lambda path: _common(path, shared), default=shared)
-            result[name] = inside[: len(shared) + 1] if len(inside) > len(shared) and _is_item(inside, shared) else shared
+            result[name] = (
+                inside[: len(shared) + 1] if len(inside) > len(shared) and _is_item(inside, shared) else shared
+            )
         else:
             only = found[before or after or ""]
             result[name] = only[:-1]

@@ -282,7 +282,7 @@ def split(text: str) -> list[Argument]:
             depth += 1
         elif sign in "])}":
             depth -= 1
-        elif depth == 0 and sign == "," :
+        elif depth == 0 and sign == ",":
             _add(found, text, start, piece.start(), equals)
             start, equals = piece.end(), -1
         elif depth == 0 and sign == "=" and equals < 0:

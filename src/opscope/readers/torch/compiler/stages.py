@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from opscope.ir import Capture, GraphBuilder, Listing, Pools, Stage, StageLink
+from opscope.ir import PHASES, Capture, GraphBuilder, Listing, Pools, Stage, StageLink
 from opscope.ir.columns import frozen
 
 from . import graph as graphs
@@ -15,7 +15,6 @@ from . import kernels, modules, printed, wrapper
 from .log import CompileId, Entry
 from .printed import Node, Printed
 
-_SAVED = "SavedForBackwardsAOTOutput"
 _NAMES = {
     "dynamo_output_graph": "dynamo",
     "before_pre_grad_graph": "pre-grad before",
@@ -50,7 +49,7 @@ class Compilation:
     parts: list[Part] = field(default_factory=list[Part])
     sources: set[str] = field(default_factory=set[str])  # Dynamo's words for its inputs
     breaks: list[str] = field(default_factory=list[str])
-    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    why: str = ""  # of a compilation that is not the first
 
     def add(self, entry: Entry) -> None:
         kind = entry.kind
@@ -76,6 +75,8 @@ class Compilation:
             self.texts[kind] = entry.text
         elif kind == "dynamo_graph_break_reason":
             self.breaks.append(entry.text)
+        elif kind == "recompile_reasons":
+            self.why = " ".join(entry.text.split())[:400]
 
 
 def _json(text: str) -> dict[str, Any]:
@@ -165,7 +166,7 @@ class _Compiled:
             found = self.held.get(name)
             return graphs.Named(".".join(found.path), found.role) if found else graphs.Named(_short(name))
 
-        made = self.stage(_NAMES[kind], text, graph, self.dynamo, owners, named, lambda node: "forward")
+        made = self.stage(_NAMES[kind], text, graph, self.dynamo, owners, named, _forward)
         if self.dynamo is None:
             self.course = modules.course_of(graph, owners)
             for i, entry in enumerate(graph.inputs, start=1):
@@ -202,9 +203,7 @@ class _Compiled:
         for name in flow.nodes:
             if any(read in late for read in flow.reads[name]):
                 late.add(name)
-        results = [
-            next(iter(printed.names_in(text)), "") for text, comment in graph.outputs if "Grad" not in comment
-        ]
+        results = [next(iter(printed.names_in(text)), "") for text, comment in graph.outputs if "Grad" not in comment]
         needed: set[str] = set()
         todo = [name for name in results if name in flow.nodes]
         while todo:
@@ -235,8 +234,10 @@ class _Compiled:
             role = "gradient" if name.startswith("tangents") else "input"
             return graphs.Named(name, "activation" if name in self.known else role)
 
-        made = self.stage(name, text, graph, before, owners, named, lambda node: phases.get(node.name, "forward"), relate)
-        return made
+        def phase(node: Node) -> str:
+            return phases.get(node.name, "forward")
+
+        return self.stage(name, text, graph, before, owners, named, phase, relate)
 
     # -- Inductor's level -----------------------------------------------------------------------------
 
@@ -266,7 +267,10 @@ class _Compiled:
                     members,
                     name=launch.target,
                     code=kernel.code if kernel is not None else "",
-                    attrs={"language": kernel.language if kernel is not None else "library", "evidence": found.evidence},
+                    attrs={
+                        "language": kernel.language if kernel is not None else "library",
+                        "evidence": found.evidence,
+                    },
                 )
 
         post = self.lowered_stage(
@@ -307,7 +311,9 @@ class _Compiled:
             if member in post.built.nodes
         ]
         evidence = {found.evidence for found in placed if found.nodes}
-        self.link(post.index, len(self.capture.stages) - 1, pairs, "reported" if evidence == {"reported"} else "structure")
+        self.link(
+            post.index, len(self.capture.stages) - 1, pairs, "reported" if evidence == {"reported"} else "structure"
+        )
 
     # -- shared ---------------------------------------------------------------------------------------
 
@@ -399,8 +405,6 @@ class _Launches:
         if kernel is not None:
             attrs["language"] = kernel.language
         phases = [int(graph.node_phase[i]) for i in members]
-        from opscope.ir import PHASES
-
         node = self.builder.node(
             _kernel_op(launch),
             [cast("int", self.value_of(name)) for name in reads],
@@ -415,7 +419,7 @@ class _Launches:
             [node],
             name=launch.target,
             code=kernel.code if kernel is not None else "",
-            attrs={"language": kernel.language if kernel is not None else "library"},
+            attrs={"language": _language(launch)},
         )
         for name in dict.fromkeys(launch.writes):
             value = self.builder.output(node, self.type_of(name), name=name)
@@ -446,6 +450,14 @@ class _Launches:
 
     def listings(self, code: str) -> dict[str, Listing]:
         return {"code": Listing.of(code, [(launch.line, i) for i, launch in enumerate(self.output.launches)])}
+
+
+def _forward(node: Node) -> str:
+    return "forward"
+
+
+def _language(launch: wrapper.Launch) -> str:
+    return launch.kernel.language if launch.kernel is not None else "library"
 
 
 def _kernel_op(launch: wrapper.Launch) -> str:
@@ -490,7 +502,3 @@ def _not_understood(graph: Printed) -> tuple[str, ...]:
         return ()
     lines = ", ".join(map(str, graph.not_understood[:5]))
     return (f"{len(graph.not_understood)} lines of the printed graph could not be read (lines {lines} …)",)
-
-
-def _phase_of(node: Node) -> str:
-    return "forward"

@@ -17,7 +17,9 @@ from .printed import Argument, split
 
 _DEFINED = re.compile(r"^(\w+) = async_compile\.(\w+)\((.*)$")
 _AOT_ID = re.compile(r"^# AOT ID: \['([^']*)'\]")
-_FRAGMENT = re.compile(r"^#\s{1,8}%(\w+) : (?:Tensor )?(?:\"([^\"]*)\")?.*? = (\w+)\[target=([^\]]*)\](?:\(args = (.*)\))?")
+_FRAGMENT = re.compile(
+    r"^#\s{1,8}%(\w+) : (?:Tensor )?(?:\"([^\"]*)\")?.*? = (\w+)\[target=([^\]]*)\](?:\(args = (.*)\))?"
+)
 _RETURNED = re.compile(r"^#\s{1,8}return (.*)$")
 _NAMES = re.compile(r"^\s*# Topologically Sorted Source Nodes: \[(.*?)\](?:, Original ATen: \[(.*?)\])?")
 _HANDLE = re.compile(r"^\s*# \[Provenance debug handles\] (.+):(\d+)\s*$")
@@ -39,6 +41,7 @@ _NO_LAUNCH = re.compile(
     r"^(?:assert_|args\.clear|del |torch\.cuda\.|torch\.xpu\.|get_raw_stream|start_graph|end_graph|print|return|with |"
     r"AsyncCompile|async_compile|global |import |from |pass\b|if |else|raise |[\w.]*_DeviceGuard)"
 )
+_LIBRARIES = ("extern_kernels.", "torch.ops.", "aten.", "inductor_ops.", "triton_", "cpp_")
 _MOST_KERNELS = 100_000
 
 
@@ -268,9 +271,8 @@ class _Reading:
             return
         target = called[2].removesuffix(".run")
         kernel = self.output.kernels.get(target)
-        if kernel is None and not target.startswith(("extern_kernels.", "torch.ops.", "aten.", "inductor_ops.")):
-            if not (target.startswith(("triton_", "cpp_")) or text.endswith(("stream=stream0)",))):
-                return
+        if kernel is None and not target.startswith(_LIBRARIES) and "stream=stream" not in text:
+            return
         launch = Launch(target, kernel, split(called[3]), called[1] or "", number)
         launch.source_nodes, launch.aten, launch.handle = self.names, self.aten, self.handle
         self.names, self.aten, self.handle = [], [], ""
