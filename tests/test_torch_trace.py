@@ -87,7 +87,11 @@ def test_every_operator_is_in_a_kernel_or_moves_nothing(path: Path) -> None:
         groups = stage.graph.groups["kernel"]
         assert all(len(groups.members(i)) for i in range(len(groups))), stage.name
         inside = set(groups.member.tolist())
-        outside = [node.op for node in stage.graph.nodes if node.index not in inside and any(True for out in node.outputs for _ in out.users)]
+        outside = [
+            node.op
+            for node in stage.graph.nodes
+            if node.index not in inside and any(True for out in node.outputs for _ in out.users)
+        ]
         moved = {"aten.permute", "aten.reshape", "aten.view", "operator.getitem"}
         assert {op.partition(".default")[0] for op in outside} <= moved, stage.name
         line = {int(node) for node in stage.graph.node_stack}

@@ -30,6 +30,7 @@ class Placed:
 
     nodes: list[str] = field(default_factory=list[str])  # in the order of the graph
     evidence: str = ""  # of enumerations.EVIDENCE; "" where no operator was found
+    serves: str = ""  # it computes nothing: it lays a tensor out as this operator wants it
 
 
 class Flow:
@@ -198,7 +199,8 @@ class _Placing:
             nodes, results = self.between(index, launch)
             evidence = "structure" if nodes else ""
         order = self.flow.order
-        self.placed[index] = Placed(sorted(set(nodes), key=order.__getitem__), evidence)
+        serves = "" if nodes else self.served(index, launch)
+        self.placed[index] = Placed(sorted(set(nodes), key=order.__getitem__), evidence, serves)
         self.fill(launch, nodes, results)
         self.writer.update(dict.fromkeys(launch.writes, index))
 
@@ -274,6 +276,8 @@ class _Placing:
         target = launch.target
         if target.startswith("torch.ops."):
             return [op_name(target)]
+        if target == "aten.randint.low_out":  # how Inductor draws the seeds of its random numbers
+            return ["prims.inductor_seeds"]
         short = target.rpartition(".")[2].removeprefix("bias_").removeprefix("_")
         names = [f"aten.{short}", f"aten._{short}", f"mkldnn.{short}"]
         return names + [f"{name}{overload}" for name in launch.aten for overload in ("", ".default")]
@@ -435,6 +439,26 @@ class _Placing:
                 if value and self.fits(buffer, value) and not self.slice(value, reads)[1]:
                     return value
         return ""
+
+    def served(self, index: int, launch: Launch) -> str:
+        """The library operator that reads the same values from other memory."""
+        reads = self.known_reads(launch)
+        found = ""
+        for buffer in dict.fromkeys(launch.writes):
+            for later in self.next_reader.get(buffer, ()):
+                reader = self.output.launches[later]
+                if later <= index or reader.kernel is not None:
+                    continue
+                sure = {self.flow.base(value) for name in reader.reads if (value := self.value(name))}
+                for op in self.names_of(reader):
+                    for name in self.flow.by_op.get(op, ()):
+                        wanted = [self.flow.base(read) for read in self.flow.reads[name]]
+                        same = [value for value in wanted if value in reads and self.fits(buffer, value)]
+                        if name not in self.claimed and same and sure - reads <= set(wanted):
+                            self.hold(buffer, same[0])
+                            found = found or name
+                            break
+        return found
 
     def copied_into(self, buffer: str) -> str:
         """A kernel that writes to an input does what a `copy_` at the end of the graph says."""

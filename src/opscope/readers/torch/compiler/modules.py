@@ -87,8 +87,11 @@ def of_lowered(
     for name, node in flow.nodes.items():
         visits: list[int] = course.visits.get(node.place, []) if node.place is not None else []
         if not visits:
+            holders = [inputs[read].path[:-1] for read in flow.reads[name] if read in inputs]
+            if holders:  # the new content of a buffer has no line
+                found[name] = holders[0]
             continue
-        if name in reported and name not in late:
+        if name in reported:
             found[name] = reported[name]
             here = [i for i in visits if course.owners[i] == reported[name]]
             position = min(here, key=lambda i: abs(i - position), default=position)

@@ -21,8 +21,8 @@ _PLACE = re.compile(r"^ *# File: (.+):(\d{1,9}) in ([^,]*), code: ?(.*)$")
 _NO_PLACE = re.compile(r"^ *# No stacktrace found")
 _DECLARED = re.compile(r'^ *(\w+): "([^"]*)"(?:  # (.*))?$')
 _ASSIGNED = re.compile(r'^ *(\w+)(?:: "([^"]*)")? = (.*)$')
-_STORED = re.compile(r"^ *(\w+)\[(.*?)\] = (.*?);  (\w+) = \1$")
-_IN_PLACE = re.compile(r"^ *(\w+) ([-+*/@%&|^]|//|\*\*|<<|>>)= (.*?);  (\w+) = \1$")
+_STORED = re.compile(r'^ *(\w+)\[(.*?)\] = (.*?);  (\w+)(?:: "([^"]*)")? = \1$')
+_IN_PLACE = re.compile(r'^ *(\w+) ([-+*/@%&|^]|//|\*\*|<<|>>)= (.*?);  (\w+)(?:: "([^"]*)")? = \1$')
 _FORGOTTEN = re.compile(r";  (?:\w+ = )+None$")
 _COMMENT = re.compile(r"  # [^'\"]*$")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -214,11 +214,11 @@ def _statement(line: str, number: int, place: Place | None, names: set[str], ali
     stored = _STORED.match(_FORGOTTEN.sub("", line))
     if stored and stored[1] in names:
         arguments = [Argument("", text) for text in (stored[1], stored[2], stored[3])]
-        return Node(stored[4], "operator.setitem", arguments, "", number, place)
+        return Node(stored[4], "operator.setitem", arguments, stored[5] or "", number, place)
     in_place = _IN_PLACE.match(_FORGOTTEN.sub("", line))
     if in_place and in_place[1] in names:
         arguments = [Argument("", in_place[1]), Argument("", in_place[3])]
-        return Node(in_place[4], f"operator.{_SIGNS[in_place[2]]}", arguments, "", number, place)
+        return Node(in_place[4], f"operator.{_SIGNS[in_place[2]]}", arguments, in_place[5] or "", number, place)
     assigned = _ASSIGNED.match(line)
     if not assigned:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -15,6 +16,7 @@ from . import kernels, modules, printed, wrapper
 from .log import CompileId, Entry
 from .printed import Node, Printed
 
+_GRADIENT = re.compile(r"GradAOTOutput\(grad_of=PlainAOTInput\(idx=(\d{1,6})\)\)")
 _NAMES = {
     "dynamo_output_graph": "dynamo",
     "before_pre_grad_graph": "pre-grad before",
@@ -223,6 +225,7 @@ class _Compiled:
         relate: Any = None,
     ) -> _Made:
         late = [name for name, phase in phases.items() if phase == "backward"]
+        self.note_gradients(graph)
         owners = modules.of_lowered(graph, self.primals, self.course, self.known, self.reported, late)
         if not phases or "forward" in phases.values():
             self.known.update(owners)
@@ -238,6 +241,19 @@ class _Compiled:
             return phases.get(node.name, "forward")
 
         return self.stage(name, text, graph, before, owners, named, phase, relate)
+
+    def note_gradients(self, graph: Printed) -> None:
+        """What ends in the gradient of a parameter is work of the module that holds the parameter."""
+        flow = kernels.Flow(graph)
+        for text, comment in graph.outputs:
+            found = _GRADIENT.search(comment)
+            held = self.primals.get(f"primals_{int(found[1]) + 1}") if found else None
+            name = next(iter(printed.names_in(text)), "")
+            if held is not None and name in flow.nodes:
+                base = flow.base(name)
+                for known in (name, base):
+                    if known in flow.nodes:
+                        self.reported.setdefault(known, held.path[:-1])
 
     # -- Inductor's level -----------------------------------------------------------------------------
 
@@ -397,11 +413,14 @@ class _Launches:
 
     def launch(self, index: int, launch: wrapper.Launch) -> None:
         found, kernel = self.placed[index], launch.kernel
-        owners = [self.post.owners[name] for name in found.nodes if name in self.post.owners]
-        members = [self.post.built.nodes[name] for name in found.nodes if name in self.post.built.nodes]
+        about = found.nodes or [found.serves]
+        owners = [self.post.owners[name] for name in about if name in self.post.owners]
+        members = [self.post.built.nodes[name] for name in about if name in self.post.built.nodes]
         graph = self.post.built.graph
         reads = [name for name in dict.fromkeys(launch.reads) if self.value_of(name) is not None]
         attrs: dict[str, Any] = {"kernel": launch.target, "operators": found.nodes, "evidence": found.evidence}
+        if found.serves:
+            attrs["copies for"] = found.serves
         if kernel is not None:
             attrs["language"] = kernel.language
         phases = [int(graph.node_phase[i]) for i in members]
@@ -410,7 +429,7 @@ class _Launches:
             [cast("int", self.value_of(name)) for name in reads],
             name=launch.handle or launch.target,
             scope=self.owner.stages.scope(_shared(owners)),
-            stack=int(graph.node_stack[members[-1]]) if members else 0,
+            stack=next((stack for i in reversed(members) if (stack := int(graph.node_stack[i]))), 0),
             attrs=attrs,
             phase=PHASES[max(set(phases), key=phases.count)] if phases else "other",
         )
