@@ -83,7 +83,8 @@ def of_lowered(
     flow = Flow(printed)
     late = set(backward)
     found: dict[str, Path] = {}
-    position, turned = 0, False
+    position: int = 0
+    turned = False
     for name, node in flow.nodes.items():
         visits: list[int] = course.visits.get(node.place, []) if node.place is not None else []
         if not visits:
@@ -94,7 +95,7 @@ def of_lowered(
         if name in reported:
             found[name] = reported[name]
             here = [i for i in visits if course.owners[i] == reported[name]]
-            position = min(here, key=lambda i: abs(i - position), default=position)
+            position = _nearest(here, position)
             continue
         if name in late and not turned:
             position, turned = len(course.owners), True
@@ -102,11 +103,15 @@ def of_lowered(
         hints += [known[read] for read in _through(flow, name) if read in known]
         sign = -1 if name in late else 1
         fitting = [i for i in visits if any(hint[: len(course.owners[i])] == course.owners[i] for hint in hints)]
-        best = min(fitting or visits, key=lambda i: _ahead(sign * (i - position)))
+        best = min(fitting or visits, key=lambda i, at=position, way=sign: _ahead(way * (i - at)))
         found[name] = course.owners[best]
         if fitting or abs(best - position) < _NEAR:
             position = best
     return _spread(flow, found)
+
+
+def _nearest(places: Sequence[int], position: int) -> int:
+    return min(places, key=lambda place: abs(place - position), default=position)
 
 
 def _ahead(steps: int) -> int:
