@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -143,9 +144,33 @@ def symbols(capture: Capture) -> list[str]:
 
 def bound(capture: Kind, sizes: Mapping[str, int]) -> Kind:
     """The capture with numbers for symbols, in types and in attributes. What has other symbols as well keeps them."""
+
+    def number(size: Dim) -> Dim:
+        try:
+            return evaluate(size, sizes) if isinstance(size, str) else size
+        except NotASize:
+            return size
+
+    return _changed(capture, set(sizes), number)
+
+
+def renamed(capture: Kind, new: Mapping[str, str]) -> Kind:
+    """The capture with other names for symbols."""
+    if not new:
+        return capture
+    word = re.compile(r"\b(" + "|".join(map(re.escape, new)) + r")\b")
+
+    def name(size: Dim) -> Dim:
+        return word.sub(lambda found: new[found[1]], size) if isinstance(size, str) and names(size) else size
+
+    return _changed(capture, set(new), name)
+
+
+def _changed(capture: Kind, about: set[str], change: Callable[[Dim], Dim]) -> Kind:
+    """The capture with every size changed that has one of these symbols."""
     old = capture.pools
-    types = _rows(Interned(old.types[0]), (_bound_type(row, sizes) for row in old.types.rows()))
-    attrs = _rows(Interned(old.attr_texts[0]), (_bound_attrs(row, sizes) for row in old.attr_texts.rows()))
+    types = _rows(Interned(old.types[0]), (_changed_type(row, change) for row in old.types.rows()))
+    attrs = _rows(Interned(old.attr_texts[0]), (_changed_attrs(row, about, change) for row in old.attr_texts.rows()))
     pools = Pools()
     pools.__dict__.update(old.__dict__)
     pools.types, pools.attr_texts = types[0], attrs[0]
@@ -174,35 +199,26 @@ def _rows(pool: Any, rows: Iterator[Any]) -> tuple[Any, Any]:
     return pool, np.array([pool.add(row) for row in rows], dtype=np.int32)
 
 
-def _bound_type(type_: Type, sizes: Mapping[str, int]) -> Type:
+def _changed_type(type_: Type, change: Callable[[Dim], Dim]) -> Type:
     if type_.shape is None or all(not isinstance(size, str) for size in type_.shape):
         return type_
-    return Type(type_.dtype, tuple(_bound_size(size, sizes) for size in type_.shape))
+    return Type(type_.dtype, tuple(map(change, type_.shape)))
 
 
-def _bound_size(size: Dim, sizes: Mapping[str, int]) -> Dim:
-    if not isinstance(size, str):
-        return size
-    try:
-        return evaluate(size, sizes)
-    except NotASize:
-        return size
-
-
-def _bound_attrs(text: str, sizes: Mapping[str, int]) -> str:
-    if not any(name in text for name in sizes):
+def _changed_attrs(text: str, about: set[str], change: Callable[[Dim], Dim]) -> str:
+    if not any(name in text for name in about):
         return text
     try:
         attrs = text_to_attrs(text)
     except ValueError:
         return text
-    return attrs_to_text({name: _bound_item(value, sizes) for name, value in attrs.items()})
+    return attrs_to_text({name: _changed_item(value, change) for name, value in attrs.items()})
 
 
-def _bound_item(value: Any, sizes: Mapping[str, int]) -> Any:
+def _changed_item(value: Any, change: Callable[[Dim], Dim]) -> Any:
     """Lists of sizes (`[s0, 8]`) only: a text by itself may be anything."""
     if isinstance(value, list):
         items = cast("list[Any]", value)
         if all(isinstance(item, int) or (isinstance(item, str) and names(item)) for item in items):
-            return [_bound_size(item, sizes) for item in items]
+            return [change(item) for item in items]
     return value
