@@ -94,12 +94,9 @@ class Stats(GraphStats):
 
     def __repr__(self) -> str:
         total = self.total
-        more = "≥ " if total.at_least else ""
-        return (
-            f"<opscope.Stats {more}{cost_tables.short(total.macs, 'MACs')}, {'≥ ' if total.params_at_least else ''}{total.params:,} "
-            f"parameters, "
-            f"peak memory at least {cost_tables.short(total.peak_bytes, 'B')}>"
-        )
+        macs = ("≥ " if total.at_least else "") + cost_tables.short(total.macs, "MACs")
+        parameters = ("≥ " if total.params_at_least else "") + f"{total.params:,} parameters"
+        return f"<opscope.Stats {macs}, {parameters}, peak memory at least {cost_tables.short(total.peak_bytes, 'B')}>"
 
     def _repr_html_(self) -> str:
         return cost_tables.html_table(report(self), self)

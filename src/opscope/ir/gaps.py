@@ -3,7 +3,7 @@
 A warning tells a person; a gap also tells every figure that it is only a lower bound. Whoever captures writes gaps with
 `note`, whoever counts reads them with `gaps_of`.
 
->>> note(capture, 0, [Gap("threads started by C++ code are not recorded", scope=layer1, phase="forward")])   # doctest: +SKIP
+>>> note(capture, 0, [Gap("it ran in another process", scope=layer1, phase="forward")])     # doctest: +SKIP
 """
 
 from __future__ import annotations

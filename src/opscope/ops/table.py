@@ -78,9 +78,7 @@ def cost_of(
         return Cost(how=UNKNOWN)
 
 
-def _by_entry(
-    found: Entry, inputs: Sequence[Argument], outputs: Sequence[Type], attrs: Mapping[str, Any]
-) -> Cost:
+def _by_entry(found: Entry, inputs: Sequence[Argument], outputs: Sequence[Type], attrs: Mapping[str, Any]) -> Cost:
     said = found.spelled
     call = Call(inputs, outputs, attrs, found.places, said.lists, said.in_place, said.only_computed)
     cost = odd.sparse(found.kind, found.rule, call) if isinstance(attrs.get(SPARSE), Mapping) else found.rule(call)

@@ -115,4 +115,6 @@ def _memory(tensor: Any) -> int:
 def _range(symbol: Any, found: Any, names_of: Mapping[str, str]) -> str:
     lower, upper = str(found.lower), str(found.upper)
     name = names_of.get(str(symbol))
-    return f"{f'{name} ({symbol})' if name else symbol}: {lower} to {'any' if upper in ('int_oo', 'oo', 'inf') else upper}"
+    return (
+        f"{f'{name} ({symbol})' if name else symbol}: {lower} to {'any' if upper in ('int_oo', 'oo', 'inf') else upper}"
+    )
