@@ -9,7 +9,7 @@ from typing import Any
 from opscope.ir import Capture, Listing, Pools, Stage
 from opscope.sources import embed, exact
 from opscope.tracers import arguments
-from opscope.tracers.torch.private import the_torch
+from opscope.tracers.torch.private import the_torch, without_compiler
 
 from .autograd_graph import Backward, name_of
 from .autograd_names import Names
@@ -48,7 +48,7 @@ def capture(
         roots = list(tensors_in("", target))
         return _captured(pools, roots, Names(caller), seen, Places(pools), statistics)
     model = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
-    with unchanged(target), torch.enable_grad(), _tracebacks():
+    with unchanged(target), torch.enable_grad(), _tracebacks(), without_compiler():
         try:
             with seen.watching():
                 results = target(*args, **kwargs)

@@ -16,6 +16,7 @@ from opscope.tracers.torch.words import attribute, tensor_type
 
 from .account import Account, Columns
 from .placement import FORWARD_BEFORE, Placement
+from .places import COMPILED
 
 
 def assemble(account: Account) -> Capture:
@@ -91,8 +92,9 @@ class _Assembly:
                 reasons[why.partition(" of ")[0]] += 1
             device = self._device(begin, log.output_end[i])
             begin = log.output_end[i]
+            is_compiled = bool(self._r.places.flags[log.place[i]] & COMPILED)
             odd = self._odd_tensors(i) if self._has_odd else ""
-            key = (log.constant[i], log.node_name[i], why, device, odd)
+            key = (log.constant[i], log.node_name[i], why, device, is_compiled, odd)
             if key not in known:
                 attrs = dict(sets[key[0]]) if key[0] >= 0 else {}
                 attrs |= json.loads(odd) if odd else {}
@@ -102,8 +104,11 @@ class _Assembly:
                     attrs["unpaired"] = why
                 if device:
                     attrs["device"] = device
+                if is_compiled:
+                    attrs["compile"] = "recorded as it runs without torch.compile"
                 known[key] = self._pools.attrs(attrs)
             rows.append(known[key])
+        self._name_compiled()
         unseen = reasons.get(FORWARD_BEFORE, 0)
         if unseen:
             self._warnings.append(
@@ -114,6 +119,21 @@ class _Assembly:
                 f"torch {self._r.version} does not tell which operator a gradient belongs to: none are joined"
             )
         return rows
+
+    def _name_compiled(self) -> None:
+        """What torch.compile would have taken, by module or by line."""
+        log, places, pools = self._log, self._r.places, self._pools
+        where: dict[str, int] = {}
+        for i in range(self._count):
+            if places.flags[log.place[i]] & COMPILED:
+                path = pools.scope_path(self._placed.scopes[i]).partition("/")[0] if log.call[i] >= 0 else ""
+                where[path or _at(places.frames(log.place[i])).removeprefix("from ")] = 1
+        if where:
+            named = ", ".join(list(where)[:3]) + (", …" if len(where) > 3 else "")
+            self._warnings.append(
+                f"torch.compile stood aside while this was recorded: {named} ran as written, operator by operator "
+                "(how='dynamo' and how='joint' show what the compiler takes)"
+            )
 
     def _odd_tensors(self, i: int) -> str:
         """What the types of nested and sparse tensors do not say, as JSON: the sizes of their parts, how many numbers

@@ -95,7 +95,10 @@ class Session(session.Session):
         self._handles = private.watch_optimizers(self._before_step, self._after_step)
         self._names = Names()
         self._mode: Any = None
+        self._aside = contextlib.ExitStack()
         try:
+            self._aside.enter_context(private.without_compiler())
+            self._aside.enter_context(private.no_word_about_hooks())
             for name, optimizer in optimizers:
                 self._know_optimizer(optimizer, name)
             self._take_names(given)
@@ -142,8 +145,7 @@ class Session(session.Session):
             handle.remove()
         with contextlib.suppress(Exception):  # another mode that the user left open lies above ours
             self._mode.__exit__(None, None, None)
-        if any(schema.is_higher_order for schema in self._recorder.log.schemas):
-            private.forget_skipped_code(self._torch)
+        self._aside.close()
 
     def _account(self, result: Any) -> Account:
         tensors = [inner for _, tensor in tensors_in(self._torch.Tensor, result) for _, inner in plain(tensor)]
