@@ -170,29 +170,9 @@ def _nothing(node: Node, value: Value, types: list[Type]) -> Shape | None:
     return None
 
 
-_SAME_COUNT = frozenset(
-    [
-        "view",
-        "reshape",
-        "flatten",
-        "unflatten",
-        "squeeze",
-        "unsqueeze",
-        "transpose",
-        "permute",
-        "t",
-        "movedim",
-        "contiguous",
-        "detach",
-        "alias",
-        "identity",
-        "copy",
-        "cast",
-        "to",
-        "cat",
-        "pixel_shuffle",
-        "channel_shuffle",
-    ]
+_SAME_COUNT = (
+    *("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "transpose", "permute", "t", "movedim"),
+    *("contiguous", "detach", "alias", "identity", "copy", "cast", "to", "cat", "pixel_shuffle", "channel_shuffle"),
 )
 _BY_ELEMENT = ("pointwise", "normalization")  # modules of formulas
 _BY_SAMPLE = ("matmul", "convolution", "attention", "pooling", "recurrent", "indexing")

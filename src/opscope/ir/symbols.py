@@ -23,22 +23,28 @@ Kind = TypeVar("Kind", bound=Capture)
 _LONGEST = 500  # characters of an expression
 _MOST = 1 << 62
 
+
+def _modulo(a: int, b: int) -> int:
+    return a % b
+
+
+def _down(a: int, b: int) -> int:
+    return a // b
+
+
+def _up(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _part(a: int, b: int, c: int) -> int:
+    return a // b % c
+
+
 # Functions of sympy and of Hidet that sizes are written with.
-_FUNCTIONS = {
-    "Max": max,
-    "Min": min,
-    "Abs": abs,
-    "max": max,
-    "min": min,
-    "abs": abs,
-    "Mod": lambda a, b: a % b,
-    "PythonMod": lambda a, b: a % b,
-    "FloorDiv": lambda a, b: a // b,
-    "CleanDiv": lambda a, b: a // b,
-    "CeilDiv": lambda a, b: -(-a // b),
-    "cdiv": lambda a, b: -(-a // b),
-    "ModularIndexing": lambda a, b, c: a // b % c,
-}
+_FUNCTIONS: dict[str, Callable[..., int]] = {
+    "Max": max, "max": max, "Min": min, "min": min, "Abs": abs, "abs": abs, "Mod": _modulo, "PythonMod": _modulo,
+    "FloorDiv": _down, "CleanDiv": _down, "CeilDiv": _up, "cdiv": _up, "ModularIndexing": _part,
+}  # fmt: skip
 
 
 class NotASize(ValueError):
@@ -103,7 +109,7 @@ def _value(node: ast.expr, sizes: Mapping[str, int] | None) -> int:
         function = _FUNCTIONS.get(node.func.id)
         if function is not None:
             try:
-                return int(cast("Any", function)(*[_value(item, sizes) for item in node.args]))
+                return function(*[_value(item, sizes) for item in node.args])
             except TypeError:
                 pass
     raise NotASize(ast.dump(node)[:80])
@@ -221,4 +227,4 @@ def _changed_item(value: Any, change: Callable[[Dim], Dim]) -> Any:
         items = cast("list[Any]", value)
         if all(isinstance(item, int) or (isinstance(item, str) and names(item)) for item in items):
             return [change(item) for item in items]
-    return value
+    return cast("Any", value)
