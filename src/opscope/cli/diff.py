@@ -197,7 +197,10 @@ def _totals(capture: Capture, stage: Stage, limits: Sequence[Limit]) -> dict[str
         FIGURES.get(limit.figure, "") in ("macs", "flops", "other_flops") for limit in limits
     ):
         unknown = ", ".join(sorted(totals.get("unknown_ops", {}))[:5])
-        why = [*([f"unknown for {unknown}"] if unknown else []), *(gap.sentence(stage.graph.pools) for gap in stats.gaps)]
+        why = [
+            *([f"unknown for {unknown}"] if unknown else []),
+            *(gap.sentence(stage.graph.pools) for gap in stats.gaps),
+        ]
         click.echo(f"warning: {stage.name}: MACs and FLOPs are lower bounds: {'; '.join(why)}", err=True)
     return totals
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from opscope.ir import dtypes
@@ -71,16 +71,14 @@ def cost_of(
         return VIEW  # a size, or arithmetic with sizes
     try:
         if isinstance(attrs.get(NESTED), Mapping):
-            return odd.nested(lambda *part: _by_entry(found, *part), inputs, outputs, attrs)
+            return odd.nested(partial(_by_entry, found), inputs, outputs, attrs)
         return _by_entry(found, inputs, outputs, attrs)
     except (NotKnown, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
         # A file may say anything of an operator: attributes of other types, fewer dimensions than it needs.
         return Cost(how=UNKNOWN)
 
 
-def _by_entry(
-    found: Entry, inputs: Sequence[Argument], outputs: Sequence[Type], attrs: Mapping[str, Any]
-) -> Cost:
+def _by_entry(found: Entry, inputs: Sequence[Argument], outputs: Sequence[Type], attrs: Mapping[str, Any]) -> Cost:
     said = found.spelled
     call = Call(inputs, outputs, attrs, found.places, said.lists, said.in_place, said.only_computed)
     cost = odd.sparse(found.kind, found.rule, call) if isinstance(attrs.get(SPARSE), Mapping) else found.rule(call)

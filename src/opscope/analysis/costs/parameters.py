@@ -87,9 +87,7 @@ class Parameters:
         return sum(p.elements is None for p in self.each)
 
 
-def parameters(
-    graph: Graph, table: CostTable, held: Sequence[Parameter] = (), *, has_gaps: bool = False
-) -> Parameters:
+def parameters(graph: Graph, table: CostTable, held: Sequence[Parameter] = (), *, has_gaps: bool = False) -> Parameters:
     """Those of the graph. `held` are those of the live model: it also knows the ones that no operator reads, all of
     their names, and which are trained. `has_gaps`: operators that read parameters are missing from the graph."""
     found = _of_graph(graph, table)

@@ -31,8 +31,8 @@ from .places import Places
 from .threads import Threads
 from .wrapped import plain
 
-# Asked where their numbers are: parameters of lazy modules, and whatever tensors of a kind of their own raise. They stay
-# without a name until they are used.
+# What tensors raise that are asked where their numbers are: parameters of lazy modules, and those of a kind of their
+# own. They stay without a name until they are used.
 _CANNOT_SAY = (RuntimeError, ValueError, NotImplementedError, AttributeError, TypeError)
 
 
