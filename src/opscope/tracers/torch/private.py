@@ -404,6 +404,15 @@ def joint_backend(partitioned: Callable[..., tuple[Any, Any]], inference: Callab
 # -- autograd ------------------------------------------------------------------------------------
 
 
+def set_version(tensor: Any, version: int) -> None:
+    """How often a tensor was written in place, by autograd's count: a backward pass refuses tensors that were written
+    since. Nothing where this release does not let it be set."""
+    set_counter = getattr(find("torch._C", "_autograd"), "_unsafe_set_version_counter", None)
+    if set_counter is not None:
+        with contextlib.suppress(RuntimeError, TypeError):
+            set_counter((tensor,), (version,))
+
+
 def is_packed(function: Any, name: str) -> bool:
     """Whether hooks keep a saved tensor (`_saved_self`) in another form: to look at it would call them."""
     try:

@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, cast
 
@@ -38,7 +38,8 @@ _CANNOT_SAY = (RuntimeError, ValueError, NotImplementedError, AttributeError, Ty
 
 class Session(session.Session):
     """With `steps`, the recording ends when every optimizer has made so many.
-    `lean`: without source lines, for who only counts. `fakes`: the mode of the fake tensors that are counted on."""
+    `lean`: without source lines, for who only counts. `fakes`: the mode of the fake tensors that are counted on.
+    `before_write`: is called with the tensors that an operator is about to write."""
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class Session(session.Session):
         steps: int | None = None,
         lean: bool = False,
         fakes: Any = None,
+        before_write: Callable[[list[Any]], None] | None = None,
     ) -> None:
         self._torch = torch
         self._root = os.path.dirname(torch.__file__) + os.sep
@@ -88,6 +90,7 @@ class Session(session.Session):
             values=values,
             lean=lean,
             fakes=FakeResults(torch, fakes, self._memory) if fakes is not None else None,
+            before_write=before_write,
         )
         self._threads = Threads(self._calls, self._places, lambda: type(self._mode)(), base, lean=lean)
         self._recorder.threads = self._threads.number
