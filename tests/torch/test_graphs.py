@@ -14,6 +14,7 @@ import torch
 import torch.utils.checkpoint
 from models import GPT, Branching, Choosing, Custom, Inner, ResNet18, Shared, Tagger
 
+import opscope
 from golden import GOLDEN, round_trip
 from opscope.ir import Capture, verify_capture
 from opscope.ir.text import dump
