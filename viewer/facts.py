@@ -21,7 +21,7 @@ def text() -> str:
 
 def _lines() -> Iterator[str]:
     from opscope import wire
-    from opscope.ir import attributes, dtypes, enumerations, facts
+    from opscope.ir import attributes, dtypes, enumerations, facts, places
 
     yield "// What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit."
     yield ""
@@ -43,6 +43,9 @@ def _lines() -> Iterator[str]:
     for name, pattern in patterns.items():
         yield f"  {name}: /{pattern.pattern}/,"
     yield "};"
+    yield ""
+    yield "/** The files of a framework's own: opscope.ir.places says which of an operator's lines is the user's. */"
+    yield f"export const FRAMEWORK_FILE = /{places.FRAMEWORK_FILE.pattern}/;"
     yield ""
     yield "/** Units of time, in seconds. */"
     yield f"export const TIME_UNITS: Readonly<Record<string, number>> = {_object(facts.TIME_UNITS)};"

@@ -165,6 +165,9 @@ export const DTYPE_PATTERNS = {
   vector: /^(\w+?)x(\d+)$/,
 };
 
+/** The files of a framework's own: opscope.ir.places says which of an operator's lines is the user's. */
+export const FRAMEWORK_FILE = /[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|<frozen/;
+
 /** Units of time, in seconds. */
 export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, us: 1e-6, ns: 1e-9 };
 
@@ -191,4 +194,4 @@ export const FACTS = {
 } as const;
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', MODULE: 'module', UNPAIRED: 'unpaired', FILE: 'file' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', UNPAIRED: 'unpaired', FILE: 'file' } as const;

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from opscope.analysis.costs.operators import CostTable, node_costs
 from opscope.analysis.costs.sizes import value_bytes
 from opscope.ir import Graph, Node, Type, Value
+from opscope.ir.places import users_frame
 from opscope.ir.text import frame_text
 
 from .names import Names
@@ -65,9 +66,9 @@ class GraphDef:
         inputs += [f"^{self.names.nodes[before]}" for before in self._controls.get(node.index, ())]
         attrs = _outputs(node.outputs)
         attrs |= {"phase": node.phase} | self._cost(node.index) | self._params(node)
-        frames = node.frames
-        if frames:
-            attrs["source"] = frame_text(frames[-1])
+        place = users_frame(node.frames)
+        if place is not None:
+            attrs["source"] = frame_text(place)
         for key, value in node.attrs.items():
             attrs[key if key not in attrs else f"{key} (of the operator)"] = _shown(value)
         return _node_def(self.names.nodes[node.index], node.op, inputs, attrs)

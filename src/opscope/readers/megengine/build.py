@@ -9,7 +9,6 @@ import numpy as np
 
 from opscope.ir import NULL, Column, Graph, GraphBuilder, Pools, Table, column
 from opscope.ir.columns import frozen
-
 from opscope.readers.neighbours import between
 
 from .flat import Span
