@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -706,6 +708,25 @@ print(*sorted(name.rpartition(".")[2] for name in sys.modules if name.startswith
     kinds, loaded = done.stdout.splitlines()
     assert kinds.split() == [kind_of(name) for name in RULES]
     assert loaded == "madeup"
+
+
+_LOADED_IN = """
+import importlib, json, sys
+from opscope.ops import aliases
+for name in sys.argv[1:]:
+    importlib.import_module(f"opscope.ops.aliases.{name}")
+tables = {name: aliases.aliases(name) for name in sys.argv[1:]}
+print(json.dumps({name: {op: [a.kind, a.formula] for op, a in table.items()} for name, table in tables.items()}))
+"""
+
+
+def test_tables_do_not_depend_on_the_order_in_which_they_are_loaded():
+    """Each alone, and all in several orders, in processes of their own."""
+    shuffled = [random.Random(seed).sample(frameworks(), len(frameworks())) for seed in range(2)]
+    for order in (*([name] for name in frameworks()), frameworks(), *shuffled):
+        done = subprocess.run([sys.executable, "-c", _LOADED_IN, *order], capture_output=True, text=True, check=True)
+        for framework, found in json.loads(done.stdout).items():
+            assert found == {op: [alias.kind, alias.formula] for op, alias in aliases(framework).items()}, order
 
 
 # -- readings ------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def _lines() -> Iterator[str]:
     yield "// What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit."
     yield ""
     yield f"export const FILE_VERSION = {wire.VERSION};"
-    for name in ("PHASES", "ROLES", "HOW", "MEMORY_CLASSES", "CHANGE_CLASSES", "EVIDENCE"):
+    for name in ("PHASES", "ROLES", "HOW", "MEMORY_CLASSES", "CHANGE_CLASSES", "EVIDENCE", "GAP_TOUCHES"):
         yield ""
         yield f"export const {name} = {_array(getattr(enumerations, name))} as const;"
     yield ""
@@ -43,6 +43,11 @@ def _lines() -> Iterator[str]:
     for name, pattern in patterns.items():
         yield f"  {name}: /{pattern.pattern}/,"
     yield "};"
+    yield ""
+    yield f"export const MOST_LANES = {dtypes.MOST_LANES}; // of a vector"
+    yield ""
+    yield "/** Measured figures of a tensor: columns of `values`, and fields of the search language. */"
+    yield f"export const VALUE_FIGURES = {_array(facts.VALUE_FIGURES)} as const;"
     yield ""
     yield "/** The files of a framework's own: opscope.ir.places says which of an operator's lines is the user's. */"
     yield f"export const FRAMEWORK_FILE = /{places.FRAMEWORK_FILE.pattern}/;"

@@ -42,10 +42,13 @@ class Capture(ir.Capture):
         >>> cap.find("op:conv scope:layer4 phase:backward")              # doctest: +SKIP
         >>> cap.find("matmul -> * -> softmax")                           # doctest: +SKIP
         """
+        from opscope.analysis.search.conditions import Measured
         from opscope.analysis.search.find import find
 
-        graph = self.stage(stage).graph
-        return [graph.node(index) for index in find(graph, query, self.origin.framework).tolist()]
+        chosen = self.stage(stage)
+        measured = Measured.of(self, self.stages.index(chosen))
+        found = find(chosen.graph, query, self.origin.framework, measured)
+        return [chosen.graph.node(index) for index in found.tolist()]
 
     def stats(self, stage: str | None = None) -> Stats:
         """What it costs: parameters, FLOPs, activations, memory, bytes; docs/stats.md tells how they are counted.

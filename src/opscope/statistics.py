@@ -15,6 +15,7 @@ from opscope.analysis.costs.report import Report, report
 from opscope.analysis.costs.roofline import Roofline, roofline
 from opscope.analysis.costs.stats import GraphStats
 from opscope.analysis.times import kernel_times, node_times
+from opscope.analysis.values import value_figures
 from opscope.export import cost_tables
 from opscope.ops import formula
 
@@ -95,7 +96,8 @@ class Stats(GraphStats):
         total = self.total
         more = "≥ " if total.at_least else ""
         return (
-            f"<opscope.Stats {more}{cost_tables.short(total.macs, 'MACs')}, {total.params:,} parameters, "
+            f"<opscope.Stats {more}{cost_tables.short(total.macs, 'MACs')}, {'≥ ' if total.params_at_least else ''}{total.params:,} "
+            f"parameters, "
             f"peak memory at least {cost_tables.short(total.peak_bytes, 'B')}>"
         )
 
@@ -147,6 +149,8 @@ def of_capture(
         guesses=guesses,
         times=node_times(capture, number),
         kernel_times=kernel_times(capture, number),
+        gaps=ir.gaps_of(capture, number),
+        figures=value_figures(capture, number),
     )
 
 

@@ -22,6 +22,7 @@ from megengine.utils.module_stats import module_stats as their_module_stats
 from models import OwnWeight, ResNet18, Tiny, dump
 
 import opscope
+from effort import PEAK
 from opscope.compat.megengine import module_stats, network_visualize, register_flops, register_hook_module, visualize
 from opscope.compat.megengine.arrays import load_arrays
 
@@ -331,9 +332,9 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_large_file_is_mapped(large: Path) -> None:
     """46 MB take at most 60 MB beyond the mapping (and beyond Python with numpy)."""
     code = (
-        "import resource, sys, opscope, opscope.readers.megengine, opscope.wire\n"
+        f"{PEAK}\n"
+        "import opscope, opscope.readers.megengine, opscope.wire\n"
         "from opscope.readers import registry\nlist(registry.readers())\n"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "before = peak()\n"
         f"for _ in range(5): c = opscope.open({str(large)!r})\n"
         "print(c.graph.n_nodes, peak() - before)\n"

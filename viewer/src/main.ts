@@ -69,13 +69,15 @@ function services(config: Config): Services {
     async convert(file) {
       const data = new Uint8Array(await file.arrayBuffer());
       const own = data[0] === 0x50 && data[1] === 0x4b && new TextDecoder().decode(data.subarray(30, 43)) === 'manifest.json';
-      if (own) return { content: data, name: file.name };
+      if (own && config.mode !== 'server') return { content: data, name: file.name };
       if (config.mode !== 'server') throw new Error(`${file.name}: this page opens .opscope files; \`opscope view\` opens every format`);
-      const answer = await fetch(`api/open?name=${encodeURIComponent(file.name)}`, {
-        method: 'POST',
-        body: data,
-        headers: authorization(config),
+      // The server computes what a file does not say, so that its figures are those of any other capture.
+      const request = { method: 'POST', body: data, headers: authorization(config) };
+      const answer = await fetch(`api/open?name=${encodeURIComponent(file.name)}`, request).catch((error: unknown) => {
+        if (own) return null; // the server has ended: the page can still show the file as it is
+        throw error;
       });
+      if (!answer || (own && answer.status === 413)) return { content: data, name: file.name };
       const entry = (await answer.json()) as { error?: string; url?: string; name?: string; costs?: string };
       if (!answer.ok || !entry.url) throw new Error(entry.error ?? `the server answered ${answer.status}`);
       const { costs } = entry;

@@ -29,8 +29,11 @@ def command(capture: Capture, query: tuple[str, ...], stage: str | None, as_json
     'shape:64x* dtype:float16'         shapes with wildcards
     'op:/^add|^mul/'                   regular expressions
     'matmul -> * -> softmax'           paths: * is any operator, ** any number of them
+    'kind:matmul time:>1ms'            measured times; figures of measured tensors, such as nan:>0
 
-    Fields: op name scope class phase role dtype shape attr file line kernel.
+    \b
+    Fields: op kind name scope class phase role dtype shape attr file line kernel
+            time norm min max mean std nan inf
     """
     nodes = capture.find(" ".join(query), stage)
     shown = nodes[:limit]

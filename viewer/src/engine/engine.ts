@@ -29,8 +29,9 @@ import type {
 } from './messages.ts';
 import { flow } from './flow.ts';
 import { kindsOf } from './kinds.ts';
+import { figuresOf } from './measured.ts';
 import { Listings } from './listings.ts';
-import { Metrics } from './metrics.ts';
+import { Metrics, TIME } from './metrics.ts';
 import { KERNEL_COLOURS, shadesOf } from './shades.ts';
 import { between, trace } from './paths.ts';
 import { Repeats } from './repeats.ts';
@@ -592,9 +593,10 @@ export class Engine {
 
   async find(query: string): Promise<{ nodes: number[]; error: string }> {
     const { view } = this;
-    const kinds = await kindsOf(view.capture, view.stage);
+    const [kinds, figure] = await Promise.all([kindsOf(view.capture, view.stage), figuresOf(view.capture, view.stage), view.metrics.timed]);
+    const measured = { time: (node: number) => view.metrics.value(TIME, node), figure };
     try {
-      return { nodes: [...find(view.graph, view.capture.pools, query, kinds)], error: '' };
+      return { nodes: [...find(view.graph, view.capture.pools, query, kinds, measured)], error: '' };
     } catch (error) {
       return { nodes: [], error: error instanceof Error ? error.message : String(error) };
     }

@@ -10,7 +10,7 @@ import type { Types } from './types.ts';
 
 const OUTPUT = 'output size';
 const KERNELS = 'kernels';
-const TIME = 'time'; // measured
+export const TIME = 'time'; // measured
 const INTENSITY = 'intensity';
 const COSTS: Record<string, Figure> = {
   MACs: 'macs',
@@ -26,6 +26,7 @@ export class Metrics {
   private made: Csr | undefined;
   private times: (number | null)[] = []; // by kernel
   private nodeTimes: (number | null)[] | null = null;
+  readonly timed: Promise<void>; // when measured times are known
   costs: Costs | null = null; // of the stage, where the file has them
   private sums = new WeakMap<Tree, Map<Figure, Float64Array>>();
 
@@ -37,7 +38,7 @@ export class Metrics {
     private outputs: () => Csr,
   ) {
     this.columns = Metrics.names(capture);
-    void this.loadTimes();
+    this.timed = this.loadTimes();
   }
 
   /** Kernels by operator. */

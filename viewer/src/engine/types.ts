@@ -1,15 +1,16 @@
 // Tensor types as text and as sizes.
 
 import type { Pools } from '../wire/capture.ts';
-import { DTYPE_BITS, DTYPE_PATTERNS } from '../wire/facts.ts';
+import { DTYPE_BITS, DTYPE_PATTERNS, MOST_LANES } from '../wire/facts.ts';
 
 /** Bits of one element; undefined for a dtype that is not known or has no fixed size. The rule of opscope.ir.dtypes. */
 export function bitsOf(dtype: string): number | undefined {
   const text = dtype.trim().toLowerCase();
   const name = (DTYPE_PATTERNS.around.exec(text)?.[1] ?? text).replace(DTYPE_PATTERNS.prefix, '');
-  const lanes = DTYPE_PATTERNS.vector.exec(name);
-  const lane = lanes && DTYPE_BITS[lanes[1]!];
-  return DTYPE_BITS[name] ?? (lane ? lane * Number(lanes[2]) : undefined);
+  if (Object.hasOwn(DTYPE_BITS, name)) return DTYPE_BITS[name];
+  const [, lane, count] = DTYPE_PATTERNS.vector.exec(name) ?? [];
+  const lanes = Number(count);
+  return lane && Object.hasOwn(DTYPE_BITS, lane) && lanes > 0 && lanes <= MOST_LANES ? DTYPE_BITS[lane]! * lanes : undefined;
 }
 
 export type Dim = number | string | null;

@@ -3,6 +3,7 @@
 import type { Details, Ref } from '../engine/messages.ts';
 import { bytesText } from '../engine/types.ts';
 import { PHASES } from '../scene.ts';
+import { ATTRIBUTES } from '../wire/facts.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, short } from './dom.ts';
 import { stackOf } from './frames.ts';
@@ -176,7 +177,7 @@ function value(
 /** What some attributes are called where their own name says little. */
 function attributes(d: Details, words: Words): HTMLElement | null {
   const rows = d.attrs
-    .filter(([key]) => key !== 'unpaired')
+    .filter(([key]) => key !== ATTRIBUTES.UNPAIRED)
     .map(([key, text]): [string, string] => [
       key === 'autograd' ? words.gradientFunction : /^\d+$/.test(key) ? words.argument(Number(key)) : key,
       text,
@@ -186,7 +187,7 @@ function attributes(d: Details, words: Words): HTMLElement | null {
 
 /** Why a gradient operator belongs to no forward operator. */
 function unpaired(d: Details, words: Words): HTMLElement | null {
-  const why = d.attrs.find(([key]) => key === 'unpaired')?.[1];
+  const why = d.attrs.find(([key]) => key === ATTRIBUTES.UNPAIRED)?.[1];
   return why ? section(words.forwardOf, h('p', { class: 'sentence' }, words.unpaired(why))) : null;
 }
 

@@ -14,6 +14,8 @@ export const CHANGE_CLASSES = ['fused', 'split', 'rewritten', 'changed', 'moved'
 
 export const EVIDENCE = ['reported', 'name', 'structure'] as const;
 
+export const GAP_TOUCHES = ['compute', 'traffic', 'memory', 'parameters'] as const;
+
 /** Bits of one element, by every spelling of a dtype in lower case; only dtypes of a fixed size. */
 export const DTYPE_BITS: Readonly<Record<string, number>> = {
   bool: 8,
@@ -23,14 +25,17 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   b1: 8,
   int1: 1,
   int1b: 1,
+  intb1: 1,
   int2: 2,
   int2b: 2,
   s2: 2,
+  intb2: 2,
   int3: 3,
   int3b: 3,
   int4: 4,
   int4b: 4,
   s4: 4,
+  intb4: 4,
   int5: 5,
   int6: 6,
   int7: 7,
@@ -60,6 +65,7 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   uint4: 4,
   uint4b: 4,
   u4: 4,
+  uintb4: 4,
   uint5: 5,
   uint6: 6,
   uint7: 7,
@@ -100,6 +106,7 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   float8_e4m3fn: 8,
   f8e4m3fn: 8,
   float8e4m3fn: 8,
+  fp8_e4m3fn: 8,
   float8_e4m3fnuz: 8,
   f8e4m3fnuz: 8,
   float8e4m3fnuz: 8,
@@ -109,6 +116,7 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   float8_e5m2: 8,
   f8e5m2: 8,
   float8e5m2: 8,
+  fp8_e5m2: 8,
   float8_e5m2fnuz: 8,
   f8e5m2fnuz: 8,
   float8e5m2fnuz: 8,
@@ -128,6 +136,7 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   float4_e2m1fn_x2: 8,
   complex32: 32,
   chalf: 32,
+  bcomplex32: 32,
   complex64: 64,
   c64: 64,
   cfloat: 64,
@@ -136,6 +145,7 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   cdouble: 128,
   qint8: 8,
   quantizeds8: 8,
+  qint8_narrow: 8,
   quint8: 8,
   quantized8asymm: 8,
   qint16: 16,
@@ -146,6 +156,8 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   quantizeds4: 4,
   quint4: 4,
   quantized4asymm: 4,
+  quint2: 2,
+  qint2: 2,
   qint1: 1,
   quantizeds1: 1,
   quint4x2: 4,
@@ -165,6 +177,11 @@ export const DTYPE_PATTERNS = {
   vector: /^(\w+?)x(\d+)$/,
 };
 
+export const MOST_LANES = 1024; // of a vector
+
+/** Measured figures of a tensor: columns of `values`, and fields of the search language. */
+export const VALUE_FIGURES = ['norm', 'min', 'max', 'mean', 'std', 'nan', 'inf'] as const;
+
 /** The files of a framework's own: opscope.ir.places says which of an operator's lines is the user's. */
 export const FRAMEWORK_FILE = /[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|<frozen/;
 
@@ -181,17 +198,19 @@ export const FACTS = {
   lifetimes: { name: 'lifetimes', by: ['value'], columns: { bytes: 'column bytes', class: 'column class', born: 'column born', dies: 'column dies' } },
   /** Every parameter, by the value that owns its storage. */
   parameters: { name: 'parameters', by: ['value'], columns: { elements: 'column elements', bytes: 'column bytes', node: 'column node' } },
-  /** The operation behind an operator's name. */
-  kinds: { name: 'kinds', by: ['op'], columns: { kind: 'column kind' } },
+  /** The operation behind an operator's name, and of nodes that are another one than their name says. */
+  kinds: { name: 'kinds', by: ['op', 'node'], columns: { kind: 'column kind' } },
   /** Numbers of tensors, and statistics of them. */
-  values: { name: 'values', by: ['value'], columns: { values: 'column values', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf', zeros: 'column zeros' } },
+  values: { name: 'values', by: ['value'], columns: { values: 'column values', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf' } },
   /** What was seen of the gradients that an autograd engine handed on, by the value of each. */
   gradients: { name: 'gradients', by: ['value'], columns: { place: 'column place', evidence: 'column evidence', out_slot: 'column out_slot', out_rank: 'column out_rank', in_slot: 'column in_slot', in_rank: 'column in_rank', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', nan: 'column nan', inf: 'column inf' } },
   /** What a stage changed in the stage it was made from. */
   changes: { name: 'changes', by: ['row'], columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
   /** Where and why a compiler stopped a graph before the program ended. */
   breaks: { name: 'breaks', by: ['row'], columns: { file: 'column file', line: 'column line', reason: 'column reason' } },
+  /** What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in. */
+  gaps: { name: 'gaps', by: ['scope'], columns: { reason: 'column reason', count: 'column count', inside: 'column inside', phase: 'column phase', op: 'column op', touches: 'column touches' } },
 } as const;
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', UNPAIRED: 'unpaired', FILE: 'file' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', UNPAIRED: 'unpaired', FILE: 'file' } as const;

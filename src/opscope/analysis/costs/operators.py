@@ -101,7 +101,7 @@ class _Costs:
         causal = causal[kinds.of_node] if costs else np.zeros(0, dtype=np.int64)
         lower = np.zeros(graph.n_nodes, dtype=bool)
         unknown_ops: Counter[str] = Counter()
-        for node, cost in chains(self._framework, graph).items():
+        for node, (cost, _) in chains(self._framework, graph).items():
             macs[node], other[node], how[node] = cost.macs, cost.other, HOW_ID[cost.how]
             read[node] = NOT_KNOWN if cost.read is None else cost.read
             written[node] = NOT_KNOWN if cost.written is None else cost.written
@@ -159,8 +159,9 @@ class _Costs:
             inputs.append(Argument(use.arg, use.value.type if use.value is not None else None))
         inputs += _starts(self._attrs_of(graph, node))
         outputs = [value.type for value in handle.outputs]
+        attrs = self._attrs_of(graph, node)
         try:
-            return _checked(cost_of(self._framework, handle.op, inputs, outputs, self._attrs_of(graph, node)))
+            return _checked(cost_of(self._framework, handle.op, inputs, outputs, attrs))
         except Exception as error:
             whole = ".".join(handle.op.split(".")[:2])  # formulas may be for all overloads
             if not any((place, op) in rules.registered for place in (self._framework, "") for op in (handle.op, whole)):

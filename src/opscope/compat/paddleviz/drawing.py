@@ -12,6 +12,7 @@ from typing import Any
 from opscope.capture import Capture
 from opscope.errors import OpscopeError
 from opscope.readers.paddle.backward import Edge, GradNode
+from opscope.tracers.frames import frame_at
 from opscope.tracers.paddle import private, watching
 from opscope.tracers.paddle.autograd import capture_of_pass
 from opscope.tracers.paddle.layers import Layers, all_parameters, layers_in, leaves, variables
@@ -39,7 +40,7 @@ def make_graph(var: Any, dpi: str = "600") -> Any:
         )
     walked = Pass(roots)
     watching.recall(walked.nodes)
-    layers = _name_leaves(walked, sys._getframe(1))
+    layers = _name_leaves(walked, frame_at(1))
     walked.close()
     digraph.backward = walked, layers
     for number, tensor in enumerate(roots):

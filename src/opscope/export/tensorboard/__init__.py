@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from opscope.analysis.times import node_times
+from opscope.analysis.values import value_figures
 from opscope.errors import OpscopeError
 from opscope.export.registry import Options
 from opscope.files import replacing
@@ -35,10 +36,11 @@ def export(capture: Capture, path: Path, options: Options) -> None:
 
 def write(capture: Capture, stage: Stage, folder: Path) -> Path:
     """One stage as an event file in this folder."""
-    graph = GraphDef(stage.graph, capture.origin.framework)
+    number = capture.stages.index(stage)
+    graph = GraphDef(stage.graph, capture.origin.framework, value_figures(capture, number))
     now = time.time()
     records = [_event(now, text(3, "brain.Event:2")), _event(now, message(4, _checked(graph.encoded(), stage)))]
-    times = node_times(capture, capture.stages.index(stage))
+    times = node_times(capture, number)
     if times is not None:
         measured = graph.run_metadata(times.seconds * 1e9, times.known)
         records.append(_event(now, message(8, text(1, _TAG), message(2, measured))))

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from opscope.ir import Column, Table, column
+from opscope.ir.attributes import FILE
 from opscope.ir.columns import frozen
 from opscope.ir.measurements import Measured, statistics_of, times_table, values_table
 
@@ -68,7 +69,7 @@ def time_table(report: Sequence[Any], built: Built) -> tuple[Table | None, list[
     found: list[tuple[float, ...] | None] = []
     for attrs_id in groups.attrs.tolist():
         attrs = pools.attrs_of(attrs_id)
-        found.append(times.get((attrs.get("jit_key", ""), attrs.get("file", ""))))
+        found.append(times.get((attrs.get("jit_key", ""), attrs.get(FILE, ""))))
     matched = sum(row is not None for row in found)
     warnings = (
         [] if matched else ["none of the kernels in the profile report ran in this trace: no times were taken from it"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 ACCUMULATION = "GradNodeAccumulation"
 
-_UNIQUE = re.compile(r"([a-z]\w*?)(\d+)GradNode")
+_UNIQUE = re.compile(r"([a-z]\w*?)(?<!\d)(\d+)GradNode")
 # Operators whose own name ends in a number: `log21GradNode` is the first log2.
 _ENDS_IN_NUMBER = ("log10", "log2", "atan2", "expm1")
 _GRAD_NAME = re.compile(r"(\w+?)(?:Double|Triple)?Grad(?:Grad)?Node(?:Final)?")

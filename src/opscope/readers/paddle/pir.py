@@ -11,6 +11,7 @@ from opscope.errors import BadInput
 from opscope.ir import Capture, Graph, GraphBuilder, Origin, Pools, Stage, dtypes
 from opscope.ir.graph import NULL
 from opscope.ir.pools import clean
+from opscope.readers import json_text
 from opscope.readers.source import Options, Source
 
 from .names import PIR_DTYPES, state_of
@@ -35,20 +36,16 @@ def match(source: Source) -> bool:
 
 def read(source: Source, options: Options) -> Capture:
     try:
-        return from_json(source.read())
+        return from_json(source.read(json_text.LARGEST))
     except BadInput as error:
-        raise BadInput(f"{source.name}: {error}") from None
+        raise error.named(source.name) from None
     except RecursionError:
         raise BadInput(f"{source.name}: not a PIR program: its JSON is nested too deeply") from None
 
 
 def from_json(data: bytes | str, how: str = "file", buffers: Container[str] | None = None) -> Capture:
     """The program as one stage. `buffers`: the names of the tensors that are registered as such, where known."""
-    try:
-        root = json.loads(data)
-    except ValueError as error:
-        raise BadInput(f"bad JSON ({error}); it may have been cut off: copy or save it again") from None
-    root = _object(root, "the file")
+    root = _object(json_text.parse(data.encode() if isinstance(data, str) else data), "the file")
     pools = Pools()
     program = Program(pools, buffers)
     blocks = list(_blocks(_object(root.get("program"), "'program'")))

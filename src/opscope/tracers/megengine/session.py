@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import math
 import os
-import sys
 import time
 from bisect import bisect
 from collections import Counter
@@ -22,7 +21,7 @@ from opscope.readers.megengine.kinds import op_name
 from opscope.sources import embed, exact
 from opscope.tracers import session
 from opscope.tracers.arguments import tensors_in
-from opscope.tracers.frames import OWN, held_in, name_in_stack
+from opscope.tracers.frames import OWN, frame_at, held_in, name_in_stack
 from opscope.tracers.session import NothingRecorded
 
 from .names import Known, Modules, Step
@@ -268,7 +267,7 @@ class Session(session.Session):
 
     def _variable(self, number: int) -> Known | None:
         """A tensor that the user's code holds: a batch, labels."""
-        frame = sys._getframe(1)
+        frame = frame_at(1)
         while frame is not None and frame is not self._stop_at:
             file = frame.f_code.co_filename
             if not file.startswith((OWN, self._root)):
@@ -283,7 +282,7 @@ class Session(session.Session):
     def _stack(self) -> int:
         """The user's frames; MegEngine's own say how it is built, and not what the model does."""
         frames: list[FrameType] = []
-        frame: FrameType | None = sys._getframe(2)
+        frame: FrameType | None = frame_at(2)
         while frame is not None and frame is not self._stop_at:
             if not frame.f_code.co_filename.startswith((OWN, self._root, "<frozen ")):
                 frames.append(frame)
@@ -298,7 +297,7 @@ class Session(session.Session):
 
     def _enter(self, module: Any) -> None:
         self._hook.stay()
-        frame = sys._getframe(2)
+        frame = frame_at(2)
         scope, above = self._scopes[-1] if self._scopes else (0, ())
         if not self._modules.knows(module) and self._scopes:
             # Made on the way and held by no model: it stands where it is called.

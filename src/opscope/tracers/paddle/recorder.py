@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from opscope.ir.measurements import Measured, measured
 from opscope.readers.paddle.names import forward_op, state_of
+from opscope.tracers.frames import frame_at
 
 from . import private
 from .layers import Layers
@@ -193,7 +194,7 @@ class Recorder:
         def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
             if not self._is_ours():
                 return call(layer, *args, **kwargs)
-            self.layers.enter(layer, sys._getframe(1))
+            self.layers.enter(layer, frame_at(1))
             try:
                 return call(layer, *args, **kwargs)
             finally:
@@ -306,7 +307,7 @@ class Recorder:
         makes = [self._made(tensor, name, reads, tensors) for tensor in made]
         if self._values:
             self._measure(made, makes)
-        place = self.places.at(sys._getframe(3))
+        place = self.places.at(frame_at(3))
         flags = self.places.flags[place]
         if is_custom:
             attrs = {**attrs, "custom": True}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,10 +12,11 @@ from typing import Any
 
 from opscope.errors import OpscopeError
 from opscope.tracers.contract import Count, Held
-from opscope.tracers.frames import OWN
+from opscope.tracers.frames import OWN, frame_at
 from opscope.tracers.torch.graphs.guard import modules_in, unchanged
 from opscope.tracers.torch.private import fake_maker, find, the_torch
 from opscope.tracers.torch.recorder import record_call
+from opscope.tracers.torch.recorder.wrapped import plain
 
 from .copies import copied
 from .subject import mapped, tensors_in
@@ -222,7 +222,7 @@ def _guessing(guesses: list[str]) -> Generator[None, None, None]:
                 return func(*args, **(kwargs or {}))
             dtype = args[0].dtype
             guess = True if dtype == torch.bool else 1.0 if dtype.is_floating_point else 1
-            frame: FrameType | None = sys._getframe(1)
+            frame: FrameType | None = frame_at(1)
             while frame is not None and frame.f_code.co_filename.startswith((root, OWN)):
                 frame = frame.f_back
             where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "somewhere"
@@ -248,18 +248,20 @@ def _is_real(tensor: Any) -> bool:
 
 
 def _held(modules: list[Any]) -> Iterator[Held]:
-    """Parameters, unique by their memory: two parts of one flat buffer are two."""
-    by_place: dict[Any, tuple[list[str], Any]] = {}
+    """Parameters, unique by their memory: two parts of one flat buffer are two. Of those that are spread over several
+    processes (DTensor), the part that is here."""
+    by_place: dict[Any, tuple[list[str], Any, bool]] = {}
     for module in modules[:1]:
-        for name, tensor in module.named_parameters(remove_duplicate=False):
-            by_place.setdefault(_window(tensor), ([], tensor))[0].append(name)
-    for names, tensor in by_place.values():
+        for path, outer in module.named_parameters(remove_duplicate=False):
+            for name, tensor in plain(outer, path):
+                by_place.setdefault(_window(tensor), ([], tensor, bool(outer.requires_grad)))[0].append(name)
+    for names, tensor, is_trained in by_place.values():
         yield Held(
             tuple(names),
             str(tensor.dtype).removeprefix("torch."),
             tensor.numel(),
             tensor.numel() * tensor.element_size(),
-            bool(tensor.requires_grad),
+            is_trained,
         )
 
 
