@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import opscope
+from effort import PEAK
 from golden import check
 from opscope.errors import BadInput
 from opscope.readers.megengine import decoded, flat, mapped
@@ -276,11 +277,7 @@ def test_weights_are_mapped_and_not_read() -> None:
         file.write(data[:16] + struct.pack("<Q", weights + hole) + data[24 : 24 + weights])
         file.seek(24 + weights + hole)
         file.write(data[24 + weights :])
-    code = (
-        "import resource, sys, opscope\n"
-        f"capture = opscope.open({str(path)!r})\n"
-        "print(capture.graph.n_nodes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
-    )
+    code = f"{PEAK}\nimport opscope\ncapture = opscope.open({str(path)!r})\nprint(capture.graph.n_nodes, peak())\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     nodes, most = map(int, done.stdout.split())
     assert nodes == 11

@@ -436,10 +436,10 @@ class Running:
         return Answer(response.status, response.headers, response.read())
 
     def announced(self) -> str:
-        """What stands on stderr when the server has said all that it says at the start."""
+        """Everything that the server prints to stderr while it starts."""
         assert self.process.stderr is not None
         text = ""
-        while "Ctrl-C ends it." not in text:
+        while "Press Ctrl-C to stop." not in text:
             line = self.process.stderr.readline()
             assert line, text
             text += line

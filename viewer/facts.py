@@ -26,7 +26,7 @@ def _lines() -> Iterator[str]:
     yield "// What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit."
     yield ""
     yield f"export const FILE_VERSION = {wire.VERSION};"
-    for name in ("PHASES", "ROLES", "HOW", "MEMORY_CLASSES", "CHANGE_CLASSES", "EVIDENCE"):
+    for name in ("PHASES", "ROLES", "HOW", "MEMORY_CLASSES", "CHANGE_CLASSES", "EVIDENCE", "GAP_TOUCHES"):
         yield ""
         yield f"export const {name} = {_array(getattr(enumerations, name))} as const;"
     yield ""

@@ -96,7 +96,8 @@ class Stats(GraphStats):
         total = self.total
         more = "≥ " if total.at_least else ""
         return (
-            f"<opscope.Stats {more}{cost_tables.short(total.macs, 'MACs')}, {total.params:,} parameters, "
+            f"<opscope.Stats {more}{cost_tables.short(total.macs, 'MACs')}, {'≥ ' if total.params_at_least else ''}{total.params:,} "
+            f"parameters, "
             f"peak memory at least {cost_tables.short(total.peak_bytes, 'B')}>"
         )
 
@@ -148,6 +149,7 @@ def of_capture(
         guesses=guesses,
         times=node_times(capture, number),
         kernel_times=kernel_times(capture, number),
+        gaps=ir.gaps_of(capture, number),
         figures=value_figures(capture, number),
     )
 

@@ -21,6 +21,7 @@ export interface Wanted {
   direction: 'down' | 'right';
   theme: 'light' | 'dark';
   title: string;
+  edges: string[] | null; // what stands on edges, by value
   most: number; // boxes that a person can still read
 }
 
@@ -47,6 +48,7 @@ export async function draw(bytes: Uint8Array, wanted: Wanted): Promise<Drawn> {
     hidden: hiddenOf(counts, wanted.phases),
     constants: false,
   };
+  engine.edgeWords = wanted.edges;
   let picture = await engine.stage(info.id, wanted.stage, options);
   const all = boxesAt(engine, new Map(), true);
   let depths: [string, number][] = [];
@@ -66,7 +68,9 @@ export async function draw(bytes: Uint8Array, wanted: Wanted): Promise<Drawn> {
     if (items.length === 0) unknown.push(path);
     else picture = opened(engine, items);
   }
-  const svg = writeSvg(picture.scene, wanted.theme === 'dark' ? dark : light, {}, { title: wanted.title });
+  const svg = writeSvg(picture.scene, wanted.theme === 'dark' ? dark : light, wanted.edges ? { edgeLabels: 'always' } : {}, {
+    title: wanted.title,
+  });
   const boxes = picture.scene.boxes.count;
   return { svg, boxes, all, depths: boxes < all ? depths : [], unknown };
 }

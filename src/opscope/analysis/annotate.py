@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from opscope.errors import OpscopeError
-from opscope.ir import PHASE_ID, ROLE_ID, Capture, Column, Graph, Table, column, frozen
+from opscope.ir import PHASE_ID, ROLE_ID, Capture, Column, Graph, Table, column, frozen, gaps_of
 from opscope.ir.facts import COSTS, KINDS, LIFETIMES, PARAMETERS
 from opscope.ops import kinds_of
 
@@ -57,7 +57,7 @@ def with_costs(capture: Kind) -> Kind:
         for table in _kinds(number, stage.graph, capture.origin.framework):
             counted.add(table)
         try:
-            found = _tables(number, GraphStats(stage.graph, capture.origin.framework))
+            found = _tables(number, GraphStats(stage.graph, capture.origin.framework, gaps=gaps_of(capture, number)))
         except OpscopeError as error:
             warning = f"no costs for {stage.name}: {error}"
             counted.warnings += [warning] if warning not in counted.warnings else []

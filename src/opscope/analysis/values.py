@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opscope.ir import Capture, Graph
-from opscope.ir.facts import VALUE_FIGURES, VALUES
+from opscope.ir.facts import GRADIENTS, VALUE_FIGURES, VALUES
 
 
 class Figure(NamedTuple):
@@ -49,7 +49,7 @@ def value_figures(capture: Capture, stage: int) -> Mapping[str, Figure]:
     """The figures that were measured of the values of a stage, by name; only those that some value has."""
     count = capture.stages[stage].graph.n_values
     found: dict[str, Figure] = {}
-    for table in capture.facts(VALUES.name, stage):
+    for table in (*capture.facts(VALUES.name, stage), *capture.facts(GRADIENTS.name, stage)):
         for name in VALUE_FIGURES:
             column = table.columns.get(name)
             if column is None or not column.known.any():

@@ -50,7 +50,7 @@ def print_table(stats: GraphStats, report: Report) -> None:
     out.print()
     for line in cost_tables.summary(stats, report):
         word, _, rest = line.partition(": ")
-        is_warning = word in ("Unknown", "Guessed", "Estimated")
+        is_warning = word in ("Unknown", "Missing", "Perhaps unused", "Guessed", "Estimated")
         text = Text(f"{word}: " if rest else line, style="bold yellow" if is_warning else "bold" if rest else "dim")
         text.append(clipped(rest, 2000), style="dim not bold" if word == "Convention" else "not bold")
         out.print(text)

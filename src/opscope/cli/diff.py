@@ -180,12 +180,17 @@ def _failures(
 
 
 def _totals(capture: Capture, stage: Stage, limits: Sequence[Limit]) -> dict[str, Any]:
-    from opscope.analysis.costs.stats import GraphStats
+    from opscope.statistics import of_capture
 
-    totals = GraphStats(stage.graph, capture.origin.framework).totals()
+    stats = of_capture(capture, stage.name)
+    totals = stats.totals()
     if totals.get("at_least") and any(
         FIGURES.get(limit.figure, "") in ("macs", "flops", "other_flops") for limit in limits
     ):
         unknown = ", ".join(sorted(totals.get("unknown_ops", {}))[:5])
-        click.echo(f"warning: {stage.name}: MACs and FLOPs are lower bounds: unknown for {unknown}", err=True)
+        why = [
+            *([f"unknown for {unknown}"] if unknown else []),
+            *(gap.sentence(stage.graph.pools) for gap in stats.gaps),
+        ]
+        click.echo(f"warning: {stage.name}: MACs and FLOPs are lower bounds: {'; '.join(why)}", err=True)
     return totals

@@ -63,24 +63,28 @@ def cell(report: Report, row: Row, column: str) -> str:
         return f"{figure:.4g}"
     if kind == "share":
         return share(figure)
+    at_least = bool(row.get(_MARK_OF.get(column, "")))
     if not figure and column not in ("node", "nan", "inf"):
-        lower = column in _COUNTED and row.get("unknown")
-        return "?" if lower else ""
+        return "?" if at_least else ""
     if kind == "count":
         return f"{figure:,}"
     if kind == "ratio":
         return f"{figure:.3g}"
     if kind == "seconds":
         return ("≥ " if column == "time" and row.get("time_unknown") else "") + seconds(figure)
-    at_least = (column in _COUNTED and row.get("unknown")) or (column in _MOVED and row.get("bytes_unknown"))
     at_most = column == "causal" and row.get("causal_unknown")
     if at_least and at_most:
         return "?"
     return ("≥ " if at_least else "≤ " if at_most else "") + short(figure, "B" if kind == "bytes" else "")
 
 
-_COUNTED = ("macs", "causal", "flops", "other", "forward", "backward")
-_MOVED = ("read", "written", "bytes")
+# Which figure of a row says that a column is a lower bound.
+_MARK_OF = {
+    **dict.fromkeys(("macs", "causal", "flops", "other", "forward", "backward"), "unknown"),
+    **dict.fromkeys(("read", "written", "bytes"), "bytes_unknown"),
+    **dict.fromkeys(("activations", "activation_bytes"), "memory_unknown"),
+    **dict.fromkeys(("params", "param_bytes"), "params_unknown"),
+}
 
 
 def bar(row: Row) -> str:
@@ -207,6 +211,8 @@ def _clipped(text: str, most: int) -> str:
     return clean if len(clean) <= most else clean[: most - 1] + "…"
 
 
+_MOST_GAPS = 12
+
 # -- the lines under a table -----------------------------------------------------------------------------
 
 
@@ -231,7 +237,7 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
     yield from _value_lines(stats)
     yield from _causal_lines(stats)
     each = [
-        f"{short(total.macs / count, 'MACs')} {word}"
+        f"{at_least}{short(total.macs / count, 'MACs')} {word}"
         for count, word in ((total.samples, "per sample"), (total.tokens, "per token"))
         if count and count > 1 and total.macs
     ]
@@ -259,6 +265,10 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
             f"Unknown: {sum(unknown.values()):,} operators have no formula or no shapes, so totals are at least: "
             f"{listed}{more}"
         )
+    for gap in stats.gaps[:_MOST_GAPS]:
+        yield f"Missing: {gap.sentence(stats.graph.pools)}, so totals are at least"
+    if len(stats.gaps) > _MOST_GAPS:
+        yield f"Missing: {len(stats.gaps) - _MOST_GAPS:,} other gaps"
     for guess in stats.guesses:
         yield f"Guessed: {guess}"
 
@@ -314,18 +324,27 @@ def _parameter_lines(stats: GraphStats) -> Iterator[str]:
         parts.append("all trainable")
     dtypes = ", ".join(f"{short(size, 'B')} {dtype}" for dtype, size in found.bytes_by_dtype.items())
     unknown = f", and {found.unknown} of unknown size" if found.unknown else ""
-    yield f"Parameters: {', '.join(parts)} ({dtypes}){unknown}"
+    yield f"Parameters: {'≥ ' if found.at_least else ''}{', '.join(parts)} ({dtypes}){unknown}"
     if found.tied:
         yield "Tied: " + "; ".join(" = ".join(names) for names in found.tied[:6])
     if found.unused:
         more = f" and {len(found.unused) - 6} more" if len(found.unused) > 6 else ""
         yield f"Unused: {', '.join(found.unused[:6])}{more}"
+    if found.may_be_used and found.unread:
+        more = f" and {len(found.unread) - 6} more" if len(found.unread) > 6 else ""
+        yield f"Perhaps unused: no operator of the graph reads {', '.join(found.unread[:6])}{more}, but some are missing"
 
 
 def _memory_lines(stats: GraphStats) -> Iterator[str]:
     memory, total = stats.memory, stats.total
     saved = f", of which {short(total.saved_bytes, 'B')} are kept for the backward pass" if total.saved_bytes else ""
-    yield f"Activations: {short(total.activations)} numbers, {short(total.activation_bytes, 'B')}{saved}"
+    if total.activations_at_least and not total.activations:
+        yield "Activations: ? numbers, of unknown size"
+    else:
+        more = "≥ " if total.activations_at_least else ""
+        yield (
+            f"Activations: {more}{short(total.activations)} numbers, {more}{short(total.activation_bytes, 'B')}{saved}"
+        )
     if not memory.peak_bytes:
         return
     classes = ", ".join(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from opscope.analysis.collapse import collapse
+from opscope.export import edge_words
 from opscope.files import replacing
 from opscope.ir import Capture, Graph, Node, Value, scope_label
 
@@ -28,14 +29,23 @@ _HEAD = """digraph opscope {
 
 
 def export(capture: Capture, path: Path, options: Options) -> None:
-    graph = capture.stage(options.stage).graph
-    lines = _whole(graph) if options.depth is None else _boxes(graph, options.depth)
+    stage = capture.stage(options.stage)
+    graph = stage.graph
+    number = next(i for i, other in enumerate(capture.stages) if other is stage)
+    words = edge_words.checked(options.look.edges)
+    if words is None:
+        words = edge_words.suiting(capture, number) or ("shape",)
+    lines = (
+        _whole(graph, edge_words.by_value(capture, number, words))
+        if options.depth is None
+        else _boxes(graph, options.depth)
+    )
     with replacing(path) as file:
         for line in lines:
             file.write(f"{line}\n".encode())
 
 
-def _whole(graph: Graph) -> Iterator[str]:
+def _whole(graph: Graph, words: list[str]) -> Iterator[str]:
     yield _HEAD
     children: dict[int, list[int]] = {}
     for i, scope in enumerate(graph.pools.scopes):
@@ -53,7 +63,7 @@ def _whole(graph: Graph) -> Iterator[str]:
     for node in graph.nodes:
         for use in node.uses:
             if use.value is not None and (use.value.producer is not None or use.value.index in inputs):
-                yield f"  {_end(use.value)} -> n{node.index} [label={quoted(_edge_label(use.value))}];"
+                yield f"  {_end(use.value)} -> n{node.index} [label={quoted(words[use.value.index])}];"
     for source, target in zip(
         graph.links_of("grad").source.tolist(), graph.links_of("grad").target.tolist(), strict=True
     ):
@@ -100,11 +110,6 @@ def _node(node: Node) -> str:
 def _end(value: Value) -> str:
     producer = value.producer
     return f"v{value.index}" if producer is None else f"n{producer.index}"
-
-
-def _edge_label(value: Value) -> str:
-    shape = value.type.shape
-    return "" if shape is None else "×".join("?" if d is None else str(d) for d in shape)
 
 
 def _boxes(graph: Graph, depth: int) -> Iterator[str]:

@@ -271,7 +271,8 @@ def _fact(name: str, table: Table, fact: Fact, capture: Capture) -> Iterator[str
         if field.refers:
             yield from _references(f"table {name!r}: column {field.name!r}", table, column, field, capture)
         elif field.members:
-            numbers = np.asarray(column.values)[column.known]
+            values = column.values
+            numbers = np.asarray(values)[column.known] if isinstance(values, np.ndarray) else _flat(values)
             yield from _range(f"table {name!r}: row of column {field.name!r}", numbers, 0, len(field.members))
 
 

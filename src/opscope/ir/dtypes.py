@@ -104,6 +104,8 @@ _BY_NAME = {name: dtype for dtype, spellings in _ENTRIES for name in (dtype.name
 PREFIX = re.compile(r"^(?:[a-z_]\w*\.)+")
 AROUND = re.compile(r"^tensor\((\w+)\)$")
 VECTOR = re.compile(r"^(\w+?)x(\d+)$")  # Hidet's float16x2: one element of two lanes
+SPARSE = re.compile(r"^(sparse_\w+)\((\w+)\)$")
+"""A tensor that stores only some of its numbers: the shape does not say how many, so it has no known size."""
 MOST_LANES = 1024
 
 
@@ -124,6 +126,24 @@ def find(name: str) -> Dtype | None:
         if lane is not None and lane.bits is not None and 0 < lanes <= MOST_LANES:
             return Dtype(text, lane.bits * lanes, lane.family)
     return found
+
+
+def sparse(layout: str, name: str) -> str:
+    """
+    >>> sparse("sparse_csr", "float32")
+    'sparse_csr(float32)'
+    """
+    return f"{layout}({name})"
+
+
+def is_sparse(name: str) -> bool:
+    return name.startswith("sparse_") and SPARSE.match(name) is not None
+
+
+def of_element(name: str) -> str:
+    """`float32` of `sparse_csr(float32)`."""
+    found = SPARSE.match(name)
+    return name if found is None else found[2]
 
 
 def bits_of(name: str) -> int | None:

@@ -23,6 +23,10 @@ CHANGE_CLASSES = ("fused", "split", "rewritten", "changed", "moved", "removed", 
 # How we know that operators of two stages belong together.
 EVIDENCE = ("reported", "name", "structure")
 
+# The figures that something which is missing from a graph makes too low: MACs and FLOPs; bytes moved; activations and
+# live memory; which parameters there are, and which are used.
+GAP_TOUCHES = ("compute", "traffic", "memory", "parameters")
+
 STAGE_LINK_KINDS = ("lowers", "flows", "communicates")
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .enumerations import CHANGE_CLASSES, EVIDENCE, HOW, MEMORY_CLASSES
+from .enumerations import CHANGE_CLASSES, EVIDENCE, GAP_TOUCHES, HOW, MEMORY_CLASSES, PHASES
 
 # What the rows of a table are: `op` is the name of an operator (a string of the pools), `row` nothing but a row.
 BY = ("node", "value", "scope", "group", "op", "row")
@@ -120,6 +120,25 @@ VALUES = Fact(
         Field("inf", "how many are infinite", optional=True),
     ),
 )
+GRADIENTS = Fact(
+    "gradients",
+    "What was seen of the gradients that an autograd engine handed on, by the value of each.",
+    ("value",),
+    (
+        Field("place", "the device that it lay on, as the framework writes it", optional=True),
+        Field("evidence", "how its type is known", optional=True),
+        Field("out_slot", "which result of the node it is", optional=True),
+        Field("out_rank", "its place in that result, where it is a list", optional=True),
+        Field("in_slot", "which argument of the next node it is added to", optional=True),
+        Field("in_rank", "its place in that argument", optional=True),
+        Field("norm", "the root of the sum of its squares", optional=True),
+        Field("min", "the smallest number", optional=True),
+        Field("max", "the largest number", optional=True),
+        Field("mean", "the mean", optional=True),
+        Field("nan", "how many are not a number", "elements", optional=True),
+        Field("inf", "how many are infinite", "elements", optional=True),
+    ),
+)
 CHANGES = Fact(
     "changes",
     "What a stage changed in the stage it was made from.",
@@ -142,10 +161,23 @@ BREAKS = Fact(
         Field("reason", "the compiler's reason", holds="text"),
     ),
 )
+GAPS = Fact(
+    "gaps",
+    "What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in.",
+    ("scope",),
+    (
+        Field("reason", "why it is not there, as a sentence"),
+        Field("count", "how many operators; not known: at least one"),
+        Field("inside", "it may have run in any module inside of this one, too"),
+        Field("phase", "the phase it ran in; not known: any", members=PHASES),
+        Field("op", "the operator's name; empty: not known"),
+        Field("touches", "the figures that are too low because of it", members=GAP_TOUCHES),
+    ),
+)
 
 # What a statistic of a tensor may be, and what the search language calls it.
 VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "numbers")
 
 FACTS: Mapping[str, Fact] = MappingProxyType(
-    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, CHANGES, BREAKS)}
+    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, CHANGES, BREAKS, GAPS)}
 )

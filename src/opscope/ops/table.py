@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opscope.ir.attributes import WRITTEN_BEFORE
+from opscope.ir import dtypes
+from opscope.ir.attributes import NESTED, SPARSE, WRITTEN_BEFORE
 from opscope.ir.graph import Graph
 from opscope.ir.pools import Type
 
+from . import odd
 from .aliases import Alias, Part, Spelled, aliases, framework_of
 from .call import Call, NotKnown, Places, bytes_of
 from .cost import ESTIMATED, UNKNOWN, ZERO, Argument, Cost, Formula, registered
@@ -90,13 +92,20 @@ def cost_of(
     if outputs and all(t.dtype in _PYTHON for t in outputs):
         return VIEW  # a size, or arithmetic with sizes
     try:
-        said = found.spelled
-        call = Call(inputs, outputs, attrs, found.places, said.lists, said.in_place, said.only_computed)
-        cost = _complex(found.rule(call), call)
-        return cost if cost.read is not None else _without_unread(cost, found, inputs)
+        if isinstance(attrs.get(NESTED), Mapping):
+            return odd.nested(lambda *part: _by_entry(found, *part), inputs, outputs, attrs)
+        return _by_entry(found, inputs, outputs, attrs)
     except (NotKnown, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
         # A file may say anything of an operator: attributes of other types, fewer dimensions than it needs.
         return Cost(how=UNKNOWN)
+
+
+def _by_entry(found: Entry, inputs: Sequence[Argument], outputs: Sequence[Type], attrs: Mapping[str, Any]) -> Cost:
+    said = found.spelled
+    call = Call(inputs, outputs, attrs, found.places, said.lists, said.in_place, said.only_computed)
+    cost = odd.sparse(found.kind, found.rule, call) if isinstance(attrs.get(SPARSE), Mapping) else found.rule(call)
+    cost = _complex(cost, call)
+    return cost if cost.read is not None else _without_unread(cost, found, inputs)
 
 
 def _registered(framework: str, op: str) -> Formula | None:
@@ -110,7 +119,7 @@ def _registered(framework: str, op: str) -> Formula | None:
 
 def _complex(cost: Cost, call: Call) -> Cost:
     """A product of complex numbers is four of real ones; how much the rest takes differs by operator."""
-    if cost.how in (ZERO, ESTIMATED) or not any(t.dtype.startswith("complex") for t in call.outputs):
+    if cost.how in (ZERO, ESTIMATED) or not any(dtypes.of_element(t.dtype).startswith("complex") for t in call.outputs):
         return cost
     causal = cost.causal if cost.causal is None or cost.causal < 0 else 4 * cost.causal
     return cost._replace(macs=4 * cost.macs, other=2 * cost.other, how=ESTIMATED, causal=causal)

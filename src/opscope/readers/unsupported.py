@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import zipfile
 
 from opscope.errors import BadInput
+from opscope.wire.archive import open_zip
 
 from .source import Source
 
@@ -72,9 +72,9 @@ def _identify(source: Source) -> tuple[str, str]:
 
 def _zip(source: Source, by_name: tuple[str, str] | None) -> tuple[str, str]:
     try:
-        with source.open() as file, zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        with source.open() as file:
+            names = open_zip(file).namelist()
+    except Exception:  # zipfile meets damage with many kinds
         return "a zip file that is cut off or damaged", "copy it again"
     if any(name.endswith(".npy") for name in names):
         return "a numpy archive", "arrays have no graph"

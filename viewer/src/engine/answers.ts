@@ -151,7 +151,7 @@ function argumentDetails(view: View, node: number): Details['inputs'] {
     const arg = strings.at(graph.useArg[use]!);
     const value = graph.useValue[use]!;
     if (value < 0) {
-      inputs.push({ arg, value: 'null', type: '', bytes: -1, role: '', from: null });
+      inputs.push({ arg, value: 'null', type: '', bytes: -1, role: '', seen: '', from: null });
       continue;
     }
     const producer = graph.producer[value]!;
@@ -161,6 +161,7 @@ function argumentDetails(view: View, node: number): Details['inputs'] {
       type: types.text(graph.type[value]!),
       bytes: types.bytes(graph.type[value]!),
       role: ROLES[graph.role[value]!]!,
+      seen: seen(view, value),
       from: producer < 0 ? null : ref(view, producer),
     });
   }
@@ -204,9 +205,15 @@ function outputDetails(view: View, value: number): Details['outputs'][number] {
     type: types.text(graph.type[value]!),
     bytes: types.bytes(graph.type[value]!),
     role: ROLES[graph.role[value]!]!,
+    seen: seen(view, value),
     to: users.slice(0, MOST_REFS).map((node) => ref(view, node)),
     more: Math.max(0, users.length - MOST_REFS),
   };
+}
+
+/** What was seen of a gradient: where it lay, and its figures. */
+function seen({ gradients }: View, value: number): string {
+  return [gradients.place(value), gradients.measured(value)].filter(Boolean).join(' · ');
 }
 
 /** The operators of an item. */

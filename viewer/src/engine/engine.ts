@@ -37,6 +37,7 @@ import { between, trace } from './paths.ts';
 import { Repeats } from './repeats.ts';
 import type { Device } from './roofs.ts';
 import { csv, table } from './rows.ts';
+import { Gradients } from './gradients.ts';
 import { buildScene } from './scene.ts';
 import { buildTree, scopePath, type Tree } from './tree.ts';
 import { newView, type View } from './view.ts';
@@ -60,6 +61,8 @@ interface Entry {
 }
 
 export class Engine {
+  /** Of a picture: what stands on edges, by value. */
+  edgeWords: readonly string[] | null = null;
   private entries: Entry[] = [];
   private views = new Map<string, View>();
   private view!: View; // from the first stage() on
@@ -191,7 +194,7 @@ export class Engine {
         byNode.set(kinds);
         gone.forEach((node, i) => (byNode[plain.graph.nodes + i] = ghosts[node]! | GHOST));
       }
-      view = newView(capture, stage, shown, options);
+      view = newView(capture, stage, shown, options, await Gradients.read(capture, stage));
       view.id = id;
       view.ghosts = diff ? replaced(diff) : [];
       view.byNode = byNode;
@@ -429,6 +432,8 @@ export class Engine {
       cache,
       outputs: () => view.outputs,
       counts: this.counts,
+      place: (value) => view.gradients.place(value),
+      words: this.edgeWords,
     });
     return { visible: shown, scene };
   }

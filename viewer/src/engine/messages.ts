@@ -95,8 +95,8 @@ export interface Details {
   phase: string;
   name: string;
   attrs: [string, string][];
-  inputs: { arg: string; value: string; type: string; bytes: number; role: string; from: Ref | null }[];
-  outputs: { value: string; type: string; bytes: number; role: string; to: Ref[]; more: number }[];
+  inputs: { arg: string; value: string; type: string; bytes: number; role: string; seen: string; from: Ref | null }[];
+  outputs: { value: string; type: string; bytes: number; role: string; seen: string; to: Ref[]; more: number }[];
   backward: Ref[];
   forward: Ref[];
   drawnWith: (Ref & { kind: 'saved' | 'constant' }) | null; // of what is not drawn: what stands for it

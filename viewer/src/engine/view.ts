@@ -5,6 +5,7 @@ import type { Capture, Graph } from '../wire/capture.ts';
 import type { Bodies, Composed } from './compose.ts';
 import { csr, type Csr } from './csr.ts';
 import { savedTensors } from './flow.ts';
+import type { Gradients } from './gradients.ts';
 import type { ViewOptions } from './messages.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
@@ -39,12 +40,13 @@ export interface View {
   kept: Int32Array; // by operator: the value that it only keeps for the backward pass, or -1
   flow: Pick<Graph, 'useNode' | 'useValue'>; // the uses that are drawn
   metrics: Metrics;
+  gradients: Gradients;
   ghosts: number[]; // operators of the stage before, drawn after its own (the last rows of the graph)
   byNode: Uint8Array; // the change of each operator, see diff.ts
 }
 
 /** A view without its tree, which depends on the options. Lists that a picture may do without are made when asked for. */
-export function newView(capture: Capture, stage: number, { graph, bodies }: Composed, options: ViewOptions): View {
+export function newView(capture: Capture, stage: number, { graph, bodies }: Composed, options: ViewOptions, gradients: Gradients): View {
   const types = new Types(capture.pools);
   let outputs: Csr | undefined;
   let readers: Csr | undefined;
@@ -56,6 +58,7 @@ export function newView(capture: Capture, stage: number, { graph, bodies }: Comp
     bodies,
     types,
     options,
+    gradients,
     get outputs(): Csr {
       return (outputs ??= csr(graph.producer, graph.nodes));
     },

@@ -58,10 +58,8 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
         refs([d.drawnWith], act),
       ),
     d.kind === 'group' && section(words.inside, ...phaseBars(d, words), list(d.ops.map(([op, n]) => [op, n.toLocaleString()]))),
-    d.outputs.length > 0 &&
-      section(words.outputs, ...d.outputs.map((o) => value(o.value, o.type, o.bytes, o.role, o.to, o.more, words, act))),
-    d.inputs.length > 0 &&
-      section(words.inputs, ...d.inputs.map((i) => value(i.value, i.type, i.bytes, i.role, i.from ? [i.from] : [], 0, words, act, i.arg))),
+    d.outputs.length > 0 && section(words.outputs, ...d.outputs.map((o) => value(o, o.to, o.more, words, act))),
+    d.inputs.length > 0 && section(words.inputs, ...d.inputs.map((i) => value(i, i.from ? [i.from] : [], 0, words, act, i.arg))),
     attributes(d, words),
     d.backward.length > 0 && section(d.kind === 'group' ? words.otherPhases : words.backward, refs(d.backward, act)),
     d.forward.length > 0 && section(d.kind === 'group' ? words.otherPhases : words.forwardOf, refs(d.forward, act)),
@@ -150,10 +148,7 @@ function refs(items: Ref[], act: Pick<DetailActions, 'select'>): HTMLElement {
 }
 
 function value(
-  name: string,
-  type: string,
-  bytes: number,
-  role: string,
+  { value: name, type, bytes, role, seen }: Details['inputs' | 'outputs'][number],
   ends: Ref[],
   more: number,
   words: Words,
@@ -173,6 +168,7 @@ function value(
     name || role !== 'activation'
       ? h('div', { class: 'value-name' }, [short(name, 60), role !== 'activation' ? role : ''].filter(Boolean).join(' · '))
       : null,
+    seen ? h('div', { class: 'value-name' }, seen) : null,
     ends.length ? refs(ends, act) : null,
     more ? h('span', { class: 'more' }, `+${more}`) : null,
   );

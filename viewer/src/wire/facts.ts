@@ -14,6 +14,8 @@ export const CHANGE_CLASSES = ['fused', 'split', 'rewritten', 'changed', 'moved'
 
 export const EVIDENCE = ['reported', 'name', 'structure'] as const;
 
+export const GAP_TOUCHES = ['compute', 'traffic', 'memory', 'parameters'] as const;
+
 /** Bits of one element, by every spelling of a dtype in lower case; only dtypes of a fixed size. */
 export const DTYPE_BITS: Readonly<Record<string, number>> = {
   bool: 8,
@@ -197,11 +199,15 @@ export const FACTS = {
   kinds: { name: 'kinds', by: ['op', 'node'], columns: { kind: 'column kind' } },
   /** Numbers of tensors, and statistics of them. */
   values: { name: 'values', by: ['value'], columns: { values: 'column values', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf' } },
+  /** What was seen of the gradients that an autograd engine handed on, by the value of each. */
+  gradients: { name: 'gradients', by: ['value'], columns: { place: 'column place', evidence: 'column evidence', out_slot: 'column out_slot', out_rank: 'column out_rank', in_slot: 'column in_slot', in_rank: 'column in_rank', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', nan: 'column nan', inf: 'column inf' } },
   /** What a stage changed in the stage it was made from. */
   changes: { name: 'changes', by: ['row'], columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
   /** Where and why a compiler stopped a graph before the program ended. */
   breaks: { name: 'breaks', by: ['row'], columns: { file: 'column file', line: 'column line', reason: 'column reason' } },
+  /** What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in. */
+  gaps: { name: 'gaps', by: ['scope'], columns: { reason: 'column reason', count: 'column count', inside: 'column inside', phase: 'column phase', op: 'column op', touches: 'column touches' } },
 } as const;
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', MODULE: 'module', UNPAIRED: 'unpaired', FILE: 'file' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', UNPAIRED: 'unpaired', FILE: 'file' } as const;

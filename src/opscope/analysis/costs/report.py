@@ -29,7 +29,12 @@ class Report:
     notes: list[str] = field(default_factory=list[str])
 
     def title(self, column: str) -> str:
-        return NAMES[self.by] if column == "name" else COLUMNS[column].title
+        if column == "name":
+            return NAMES[self.by]
+        title = COLUMNS[column].title
+        if column == "share" and self.share_of != "macs":  # MACs are what one expects
+            return f"{title} of {COLUMNS[self.share_of].title}"
+        return title
 
 
 def report(

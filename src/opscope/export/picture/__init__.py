@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from opscope.errors import OpscopeError
+from opscope.export import edge_words
 from opscope.export.registry import Look, Options
 from opscope.files import replacing
 from opscope.ir import PHASES, Capture
@@ -44,7 +45,7 @@ def _checked(look: Look) -> Look:
         if phase not in PHASES:
             raise OpscopeError(f"phase: {phase!r} is not known (there are: {', '.join(PHASES)})")
     opened = (look.open,) if isinstance(look.open, str) else tuple(look.open)
-    return dataclasses.replace(look, phases=phases, open=opened)
+    return dataclasses.replace(look, phases=phases, open=opened, edges=edge_words.checked(look.edges))
 
 
 def _written(svg: str, size: Size, path: Path, options: Options) -> bytes:

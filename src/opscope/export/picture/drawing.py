@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opscope import wire
 from opscope.errors import OpscopeError
-from opscope.export import page
+from opscope.export import edge_words, page
 from opscope.export.registry import Look, Options
 from opscope.ir import PHASES, Capture, Stage
 
@@ -53,6 +53,7 @@ def draw(stage: Stage, capture: Capture, options: Options, look: Look) -> Drawin
         "theme": look.theme,
         "title": stage.name,
         "most": READABLE,
+        "edges": _edge_words(capture, stage, look),
     }
     data = _stage_alone(capture, stage)
     racer = _racer()
@@ -69,6 +70,13 @@ def draw(stage: Stage, capture: Capture, options: Options, look: Look) -> Drawin
         raise
     except Exception as error:  # V8's own: out of memory, a script that does not fit
         raise OpscopeError(f"the picture could not be drawn: {error}") from None
+
+
+def _edge_words(capture: Capture, stage: Stage, look: Look) -> list[str] | None:
+    number = next(i for i, other in enumerate(capture.stages) if other is stage)
+    suiting = edge_words.suiting(capture, number) if stage.graph.n_nodes <= READABLE else ()
+    words = suiting if look.edges is None else look.edges
+    return edge_words.by_value(capture, number, words) if words else None
 
 
 def _racer() -> type[MiniRacer]:

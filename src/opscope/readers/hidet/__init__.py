@@ -17,7 +17,7 @@ from .folder import passes_in, read_folder
 
 NAME = "hidet"
 _TEXT = re.compile(rb"^Graph\(.*\)\s*\{\s*$", re.MULTILINE)
-_LARGEST = 2 << 30
+_LARGEST = 512 << 20
 
 
 def match(source: Source) -> bool:
@@ -73,12 +73,10 @@ def _parsed_file(path: Path) -> Flow:
 
 
 def _parsed(source: Source) -> list[Flow]:
-    if source.size > _LARGEST:
-        raise BadInput(f"{source.name}: {source.size:,} bytes; {_LARGEST:,} are the most for a graph of Hidet's")
-    data = source.read()
+    data = source.read(_LARGEST)
     try:
         if _is_json(source.head):
             return [netron.parse(json_text.parse(data))]
         return printed.parse_all(data.decode("utf-8", errors="replace"))
     except BadInput as error:
-        raise BadInput(f"{source.name}: not a Hidet graph: {error}") from None
+        raise error.named(source.name, "not a Hidet graph") from None

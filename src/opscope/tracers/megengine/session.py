@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import time
 from bisect import bisect
+from collections import Counter
 from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Any, cast
 
 import numpy as np
 
-from opscope.errors import OpscopeError
 from opscope.ir import Capture, Frame, GraphBuilder, Origin, Pools, Stage, Table
+from opscope.ir.attributes import NOT_KNOWN
 from opscope.ir.measurements import TIMES, times_table
 from opscope.readers.megengine.kinds import op_name
 from opscope.sources import embed, exact
@@ -68,7 +70,9 @@ class Session(session.Session):
         self._step_from = 0
         self._made: list[tuple[int, tuple[int, int]]] = []  # by optimizers: MegEngine's number, (value, node)
         self._types: dict[int, int] = {}
-        self._failure = ""
+        self._lost: Counter[str] = Counter()  # operators that are not in the capture
+        self._reason = ""
+        self._opaque: Counter[str] = Counter()  # operators whose parameters nobody can read
         for name, found in models or held_in(caller, megengine.module.Module):
             if not self._modules.knows(found):
                 self._modules.add(name, found)
@@ -83,6 +87,7 @@ class Session(session.Session):
             (self._enter, self._leave),
             (self._before_backward, self._after_backward),
             (self._before_step, self._after_step),
+            self._ran_unhooked,
         )
         self._hook.install()
         self._watcher.install()
@@ -114,13 +119,22 @@ class Session(session.Session):
                 f"{self._unseen} operators ran inside of jit.trace functions that are made to be dumped, where they "
                 "cannot be watched: capture such a function itself with opscope.trace(function, x)"
             )
-        if self._failure:
-            warnings.append(f"some operators are not in the capture: {self._failure}")
+        if self._opaque:
+            warnings.append(
+                f"the parameters of {_counted(self._opaque)} are not known: MegEngine builds them of parts that it "
+                "shows to nobody"
+            )
+        if self._lost:
+            warnings.append(
+                f"{sum(self._lost.values())} operators ran but could not be recorded: {_counted(self._lost)} "
+                f"({self._reason})"
+            )
         graph = self._b.freeze()
         tables: dict[str, Table] = {}
         if self._times is not None:
             nanoseconds = np.array(self._times, dtype=np.float64) * 1e9
-            tables[TIMES] = times_table(0, "node", range(graph.n_nodes), nanoseconds)
+            known = (~np.isnan(nanoseconds)).tolist()
+            tables[TIMES] = times_table(0, "node", range(graph.n_nodes), np.nan_to_num(nanoseconds), known)
         capture = Capture(
             pools=self._pools,
             stages=[Stage("recorded", graph)],
@@ -147,28 +161,52 @@ class Session(session.Session):
         if self._times is not None:
             self._sync()
         seconds = time.perf_counter() - began
-        if self._most_steps is not None and self._stepped >= self._most_steps:
+        if self._is_over():
             return outputs
         try:
             self._record(opdef, inputs, outputs, seconds)
         except Exception as error:  # a recording must never break what it records
-            self._failure = self._failure or f"{type(opdef).__name__}: {_first_line(error)}"
+            self._lost[kind_of(opdef)] += 1
+            self._reason = self._reason or _first_line(error)
         return outputs
 
+    def _is_over(self) -> bool:
+        return self._most_steps is not None and self._stepped >= self._most_steps
+
+    def _ran_unhooked(self, kind: str, inputs: tuple[Any, ...], output: Any) -> None:
+        if self._tracing.active_trace is not None or self._is_over():
+            return
+        try:
+            if kind == "Detach":  # the same numbers under another number of MegEngine's
+                self._values[value_id(output)] = self._value(inputs[0])
+            else:
+                self._node(kind, {}, inputs, [output])
+                if self._times is not None:
+                    self._times.append(math.nan)  # nobody timed it
+        except Exception as error:
+            self._lost[kind] += 1
+            self._reason = self._reason or _first_line(error)
+
     def _record(self, opdef: Any, inputs: tuple[Any, ...], outputs: Sequence[Any], seconds: float) -> None:
-        attrs = attributes(opdef)
+        kind, attrs = kind_of(opdef), attributes(opdef)
+        if attrs is None:
+            self._opaque[kind] += 1
+            attrs = {NOT_KNOWN: "parameters"}
+        self._node(kind, attrs, inputs, outputs)
+        if self._times is not None:
+            self._times.append(seconds)
+
+    def _node(self, kind: str, attrs: dict[str, Any], inputs: tuple[Any, ...], outputs: Sequence[Any]) -> None:
         read = [self._value(tensor) for tensor in inputs]
         phase = "optimizer" if self._optimizing else "backward" if self._backward else "forward"
         node = self._b.node(
-            op_name(type(opdef).__name__, attrs.get("mode")),
+            op_name(kind, attrs.get("mode")),
             read,
             scope=self._scopes[-1][0] if self._scopes else 0,
             stack=self._stack(),
             attrs=attrs,
             phase=phase,
         )
-        if self._times is not None:
-            self._times.append(seconds)
         for tensor in outputs:
             type_ = self._type(tensor)
             value = self._values[value_id(tensor)] = self._b.output(node, type_)
@@ -324,12 +362,18 @@ class Session(session.Session):
         self._made.clear()
 
 
-def attributes(opdef: Any) -> dict[str, Any]:
-    """The parameters of an operator as plain data."""
+def kind_of(opdef: Any) -> str:
+    """One that MegEngine builds of other operators (`where`) has no class of its own, but says what it is called."""
+    kind = type(opdef).__name__
+    return (str(opdef) or kind) if kind == "OpDef" else kind
+
+
+def attributes(opdef: Any) -> dict[str, Any] | None:
+    """The parameters of an operator as plain data; None for one that cannot be asked. The operator itself is known."""
     try:
         state: dict[str, Any] = opdef.__getstate__()
-    except Exception as error:  # an operator that cannot be pickled: its parameters are not known, it is
-        raise OpscopeError(f"the parameters of {type(opdef).__name__} cannot be read") from error
+    except Exception:
+        return None
     return {key: _plain(value) for key, value in sorted(state.items()) if key not in _LEFT_OUT}
 
 
@@ -341,6 +385,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in cast("dict[Any, Any]", value).items()}
     return str(value)
+
+
+def _counted(kinds: Counter[str]) -> str:
+    """`Where, SyncBnStage0 (×2)`"""
+    return ", ".join(kind if count == 1 else f"{kind} (×{count})" for kind, count in sorted(kinds.items())[:10])
 
 
 def _first_line(error: Exception) -> str:

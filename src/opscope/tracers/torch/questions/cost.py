@@ -16,6 +16,7 @@ from opscope.tracers.frames import OWN, frame_at
 from opscope.tracers.torch.graphs.guard import modules_in, unchanged
 from opscope.tracers.torch.private import fake_maker, find, the_torch
 from opscope.tracers.torch.recorder import record_call
+from opscope.tracers.torch.recorder.wrapped import plain
 
 from .copies import copied
 from .subject import mapped, tensors_in
@@ -247,18 +248,20 @@ def _is_real(tensor: Any) -> bool:
 
 
 def _held(modules: list[Any]) -> Iterator[Held]:
-    """Parameters, unique by their memory: two parts of one flat buffer are two."""
-    by_place: dict[Any, tuple[list[str], Any]] = {}
+    """Parameters, unique by their memory: two parts of one flat buffer are two. Of those that are spread over several
+    processes (DTensor), the part that is here."""
+    by_place: dict[Any, tuple[list[str], Any, bool]] = {}
     for module in modules[:1]:
-        for name, tensor in module.named_parameters(remove_duplicate=False):
-            by_place.setdefault(_window(tensor), ([], tensor))[0].append(name)
-    for names, tensor in by_place.values():
+        for path, outer in module.named_parameters(remove_duplicate=False):
+            for name, tensor in plain(outer, path):
+                by_place.setdefault(_window(tensor), ([], tensor, bool(outer.requires_grad)))[0].append(name)
+    for names, tensor, is_trained in by_place.values():
         yield Held(
             tuple(names),
             str(tensor.dtype).removeprefix("torch."),
             tensor.numel(),
             tensor.numel() * tensor.element_size(),
-            bool(tensor.requires_grad),
+            is_trained,
         )
 
 

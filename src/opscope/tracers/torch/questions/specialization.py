@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from opscope.ir import Capture, Frame
 from opscope.tracers.torch.graphs.frames import is_users
-from opscope.tracers.torch.private import the_torch
+from opscope.tracers.torch.private import the_torch, uncompiled
 
 from .subject import Arguments, Subject, alone, copied, mapped, numbers_kept, tensors_in
 
@@ -80,7 +80,7 @@ def check(subject: Subject, how: str, capture: Capture, inputs: Inputs) -> Findi
         return None  # the others fail on what leaves torch unseen, and to trace once more may take as long as at first
     try:
         with subject.trial() as (target, args, kwargs):
-            traced = make(target, args, kwargs, strict=how == "export-strict")
+            traced = make(uncompiled(target), args, kwargs, strict=how == "export-strict")
             agrees = [_agrees(traced, given, result) for given, result in inputs.results]
     except Exception:
         agrees = [None]

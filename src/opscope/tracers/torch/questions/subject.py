@@ -7,12 +7,13 @@ import copy
 import io
 import logging
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any, cast
 
 from opscope.ir import Capture
+from opscope.tracers.arguments import is_a, items_of
 from opscope.tracers.torch.graphs.guard import modules_in, unchanged
 from opscope.tracers.torch.private import find, the_torch
 from opscope.tracers.torch.recorder import record_call
@@ -162,17 +163,11 @@ def mapped(change: Callable[[Any], Any], value: Any) -> Any:
 
 def tensors_in(value: Any, depth: int = 8) -> Iterator[Any]:
     """The tensors in a nest, those of a dict by its keys."""
-    if isinstance(value, the_torch().Tensor):
+    if is_a(value, the_torch().Tensor):
         yield value
-    elif not depth:
-        return
-    elif isinstance(value, list | tuple):
-        for item in cast("list[Any]", value):
+    elif depth:
+        items = list(items_of(value))
+        if not is_a(value, (list, tuple)):
+            items.sort(key=lambda item: item[0])
+        for _, item in items:
             yield from tensors_in(item, depth - 1)
-    elif isinstance(value, Mapping):
-        held = cast("Mapping[Any, Any]", value)
-        for key in sorted(held, key=str):
-            yield from tensors_in(held[key], depth - 1)
-    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        for name in sorted(cast("dict[str, Any]", value.__dataclass_fields__)):
-            yield from tensors_in(getattr(value, name, None), depth - 1)

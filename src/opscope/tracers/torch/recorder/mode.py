@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, cast
 
-from opscope.ir.attributes import MASK_SHOWS, WRITTEN_BEFORE
+from opscope.ir.attributes import INSIDE, MASK_SHOWS, ROWS, WRITTEN_BEFORE
 from opscope.ir.measurements import measured
+from opscope.tracers.arguments import is_a
 from opscope.tracers.frames import frame_at, locals_of
 from opscope.tracers.torch import private
 from opscope.tracers.torch.words import numbers_of
 
+from .account import Lost
 from .calls import Calls
 from .clock import clock as clock_of
 from .fakes import FakeResults
@@ -26,8 +29,10 @@ from .log import ACCUMULATES, ARGUMENT_BITS, GRAD_ENABLED, IN_BACKWARD, NO_SEQUE
 from .masks import shown_by
 from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
-from .schemas import OTHER, TENSOR, Schema
+from .schemas import OFFSETS, OTHER, TENSOR, Schema
+from .wrapped import OPAQUE, described, plain
 
+_LONGEST_REASON = 200
 _ACCUMULATE_GRAD = 2**64 - 1  # what autograd gives as the sequence number of AccumulateGrad
 
 
@@ -49,12 +54,18 @@ class Recorder:
     ) -> None:
         self.log = Log()
         self.is_on = True
-        self.lost = 0
-        self.failure: Exception | None = None
+        self._lost: Counter[tuple[str, int, bool, str]] = Counter()  # see account.Lost
+        self.unmeasured: Counter[str] = Counter()
+        self.threads: Mapping[int, int] = {}  # thread -> its number, of those that work for this one
+        self._opaque: set[Any] = set()  # classes of tensors that hold no others
+        self._open: set[Any] = set()  # and of those that do
+        self._passing: dict[int, Any] = {}  # thread -> the operator that goes on to the class of its arguments
+        self._around: dict[int, str] = {}  # thread -> the operator on such tensors that others run inside of
         self.named: dict[int, Any] = {}  # storages that have a name already
         self.variables: dict[int, str] = {}  # value from outside -> the variable that held it
         self._torch = torch
         self._tensor: type[Any] = torch.Tensor
+        self._module: type[Any] = torch.nn.Module
         self._memory = memory
         self._calls = calls
         self._places = places
@@ -89,6 +100,7 @@ class Recorder:
         caller, grad_enabled = self._caller(), self._grad_enabled
         engine, nodes, lean = self._engine, self._nodes, self._lean
         run = self._fakes.run if self._fakes is not None else None
+        lock, opaque, around_others, numbers = self._calls.lock, self._opaque, self._around, self.threads
 
         def dispatch(
             mode: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -101,11 +113,14 @@ class Recorder:
             if number is None:
                 number = self._new_schema(func)
             schema = schemas[number]
+            if types and not opaque.issuperset(types) and self._goes_inside(schema, types):
+                return self._inside(mode, schema, func, types, args, kwargs)
             if not schema.computes:
                 return func(*args, **kwargs) if run is None else run(func, args, kwargs)
             uses: list[int] = []
             constants: list[Any] = [number]
             written: list[Any] | None = None
+            lock.acquire()
             try:
                 # Before it runs: in-place operators change what their arguments show.
                 for (name, kind, argument), value in zip(schema.slots, args):  # noqa: B905 (defaults are left out)
@@ -131,25 +146,36 @@ class Recorder:
                     self._rare_inputs(schema, args, kwargs, uses, constants)
                 if len(outside) != self._seen_outside:
                     self._name_outside(caller(frame_at(0).f_back))
-                if schema.has_mask:
-                    self._look_at_mask(schema.mask(args, kwargs), constants)
+                if schema.asks_numbers:
+                    self._look_at_numbers(schema, args, kwargs, constants)
                 if schema.may_write:
                     written = self._about_to_write(schema, args, kwargs, uses)
+                elif schema.shows_more:
+                    written = []
+                if around_others:
+                    self._note_around(constants)
             except Exception as error:
-                self._lose(error)
-                return func(*args, **kwargs)
+                self._lose(error, schema)
+                number = -1
+            finally:
+                lock.release()
+            if number < 0:
+                return func(*args, **kwargs) if run is None else run(func, args, kwargs)
             sequence = sequence_number() - 1
             began = clock() if times else 0.0
             out = func(*args, **kwargs) if run is None else run(func, args, kwargs)
             took = clock() - began if times else 0.0
+            lock.acquire()
             try:
                 if written is None and isinstance(out, tensor_type):
                     outputs_log.append(made(out, False))
                 else:
+                    if schema.shows_more:
+                        self._uses_what_it_shows(out, schema, uses)
                     self._outputs(out, written or [])
                 ident = thread()
                 if ident != home:
-                    log.threads[log.count] = ident
+                    log.threads[log.count] = numbers.get(ident, ident)
                 active = active_calls.get(ident)
                 if active:
                     call, _, stop, around = active[-1]
@@ -198,9 +224,11 @@ class Recorder:
                 if times:
                     log.seconds.append(took)
                 if values:
-                    self._measure(out)
+                    self._measured(out)
             except Exception as error:
-                self._lose(error)
+                self._lose(error, schema)
+            finally:
+                lock.release()
             return out
 
         return dispatch
@@ -250,8 +278,15 @@ class Recorder:
                 uses.append(part << ARGUMENT_BITS | self._argument(WRITTEN_BEFORE))
         return written
 
-    def _look_at_mask(self, mask: Any, constants: list[Any]) -> None:
-        """Whether a mask is causal is in its numbers alone, which only the recorder sees."""
+    def _look_at_numbers(self, schema: Schema, args: Any, kwargs: Any, constants: list[Any]) -> None:
+        """What is in the numbers of an argument alone, which only the recorder sees: where the groups of a product end,
+        whether a mask is causal."""
+        if OFFSETS in schema.by_name:
+            ends = schema.argument(OFFSETS, args, kwargs)
+            if type(ends) is self._tensor and not ends.is_meta and ends.numel():
+                constants += [ROWS, int(ends[-1])]
+            return
+        mask = schema.mask(args, kwargs)
         if isinstance(mask, self._tensor) and (shown := shown_by(self._torch, mask)) is not None:
             constants += [MASK_SHOWS, shown]
 
@@ -301,6 +336,14 @@ class Recorder:
 
     # -- after ------------------------------------------------------------------------------------
 
+    def _uses_what_it_shows(self, out: Any, schema: Schema, uses: list[int]) -> None:
+        """A view of more than its argument: of all that was written there."""
+        if isinstance(out, self._tensor):
+            argument = schema.slots[0][2]
+            known = {use >> ARGUMENT_BITS for use in uses} | {-1}
+            shown = [value for value in self._memory.made_of(out) if value not in known]
+            uses.extend([value << ARGUMENT_BITS | argument for value in shown])
+
     def _outputs(self, out: Any, written: list[Any]) -> None:
         made = self._memory.made
         returned = self._tensors(out)
@@ -327,7 +370,8 @@ class Recorder:
     def _accumulates(self, node: Any) -> None:
         variable = getattr(node, "variable", None)
         if variable is not None:
-            self.log.accumulated[self.log.count] = self._memory.storage_of(variable)
+            _, inner = next(plain(variable))
+            self.log.accumulated[self.log.count] = self._memory.storage_of(inner)
 
     def _caller(self) -> Callable[[FrameType | None], FrameType | None]:
         """From the frame that called us to the one that called the operator: torch wraps dispatch modes, to keep its
@@ -352,12 +396,62 @@ class Recorder:
         """What a module's generator does after the module returned it, belongs to that call."""
         while frame is not None and frame is not self._base:
             owner = locals_of(frame).get("self")
-            if owner is not None and hasattr(owner, "_modules"):
+            if is_a(owner, self._module):
                 call = self._calls.last_call(owner)
                 if call >= 0:
                     return call
             frame = frame.f_back
         return -1
+
+    # -- tensors of other classes -----------------------------------------------------------------
+
+    def _goes_inside(self, schema: Schema, types: Any) -> bool:
+        """Whether an operator has tensors among its arguments whose class runs others instead of it."""
+        for cls in types:
+            if cls not in self._opaque and cls not in self._open:
+                answers = getattr(cls, "__torch_dispatch__", None) != self._tensor.__torch_dispatch__
+                (self._open if answers and cls.__name__ not in OPAQUE else self._opaque).add(cls)
+        return not schema.is_higher_order and not self._opaque.issuperset(types)
+
+    def _inside(self, mode: Any, schema: Schema, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Let the class of the arguments answer, and record the operators that it runs."""
+        thread = threading.get_ident()
+        if self._passing.get(thread) is func:
+            del self._passing[thread]
+            return NotImplemented  # torch asks the class next, and we see what that runs
+        count, lost = self.log.count, len(self._lost)
+        around = self._around.get(thread)
+        self._passing[thread] = func
+        if schema.computes:
+            self._around[thread] = described(func, [*args, *kwargs.values()], types)
+        try:
+            private.push_mode(mode)
+            try:
+                return func(*args, **kwargs)
+            finally:
+                private.pop_mode(mode)
+        finally:
+            self._passing.pop(thread, None)
+            if around is None:
+                self._around.pop(thread, None)
+            else:
+                self._around[thread] = around
+            if schema.computes and count == self.log.count and lost == len(self._lost):
+                self._lose(None, schema, types)
+
+    def _note_around(self, constants: list[Any]) -> None:
+        around = self._around.get(threading.get_ident())
+        if around is not None:
+            constants += [INSIDE, around]
+
+    # -- measured, and lost -----------------------------------------------------------------------
+
+    def _measured(self, out: Any) -> None:
+        """The operator is recorded, whether its numbers can be read or not."""
+        try:
+            self._measure(out)
+        except Exception as error:
+            self.unmeasured[f"{type(error).__name__}: {' '.join(str(error).split())[:_LONGEST_REASON]}"] += 1
 
     def _measure(self, out: Any) -> None:
         tensors = self._tensors(out)
@@ -367,9 +461,22 @@ class Recorder:
             if numbers is not None:
                 self.log.measured[value] = measured(numbers)
 
-    def _lose(self, error: Exception) -> None:
-        self.lost += 1
-        self.failure = self.failure or error
+    def _lose(self, error: Exception | None, schema: Schema, types: Any = ()) -> None:
+        """An operator ran and is not recorded. Of the exception only the text is kept: its frames hold tensors."""
+        if error is None:
+            names = ", ".join(sorted({cls.__name__ for cls in types}))
+            reason = f"{names} answers it without running an operator that a dispatch mode sees"
+        else:
+            self.log.drop_unfinished()
+            text = " ".join(str(error).split())
+            reason = f"recording it failed ({type(error).__name__}: {text[:_LONGEST_REASON]})"
+        active = self._calls.active.get(threading.get_ident())
+        is_backward = self._current_node() is not None
+        self._lost[schema.name, active[-1].call if active else -1, is_backward, reason] += 1
+
+    @property
+    def lost(self) -> list[Lost]:
+        return [Lost(*key, count) for key, count in self._lost.items()]
 
 
 def _kind_of(value: Any, tensor_type: type[Any]) -> int:

@@ -62,10 +62,11 @@ class Placement:
         """The scope of every call. A module called twice in the same place has two scopes."""
         calls, step_of = self._r.calls, [0] * len(self._r.calls)
         is_used = [False] * len(calls)
-        for i, call in enumerate(self._log.call):
+        without_row = [*(lost.call for lost in self._r.lost), *self._r.unseen]
+        for i, call in [*enumerate(self._log.call), *((0, call) for call in without_row)]:
             while call >= 0 and not is_used[call]:
                 is_used[call] = True
-                step_of[call] = self._step_of[i]
+                step_of[call] = self._step_of[i] if self._count else 0
                 call = calls[call].parent
         scopes: list[int] = []
         counts: Counter[Any] = Counter()
@@ -79,6 +80,9 @@ class Placement:
             scopes.append(self._scope(above, call.steps, counts[key]))
             counts[key] += 1
         return scopes
+
+    def scope_of_call(self, call: int) -> int:
+        return self._calls_scopes[call] if call >= 0 else 0
 
     def _scope(self, above: int, steps: Sequence[Step], number: int) -> int:
         for place, step in enumerate(steps):
