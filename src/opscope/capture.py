@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -51,15 +52,27 @@ class Capture(ir.Capture):
         found = find(chosen.graph, query, self.origin.framework, measured)
         return [chosen.graph.node(index) for index in found.tolist()]
 
-    def stats(self, stage: str | None = None) -> Stats:
+    def bind(self, sizes: Mapping[str, int]) -> Capture:
+        """The same capture with numbers for open sizes: symbols by their names, sizes without one by the input and its
+        axis, or all of these at once as "?". What follows from them is then exact.
+
+        >>> cap.bind({"s77": 4}).stats()                                 # doctest: +SKIP
+        >>> cap.bind({"x[0]": 4}).stats()                                # doctest: +SKIP
+        """
+        from opscope.analysis.binding import bind
+
+        return bind(self, sizes)
+
+    def stats(self, stage: str | None = None, *, sizes: Mapping[str, int] | None = None) -> Stats:
         """What it costs: parameters, FLOPs, activations, memory, bytes; docs/stats.md tells how they are counted.
 
         >>> print(cap.stats())                                           # doctest: +SKIP
         >>> cap.stats().by_op()                                          # doctest: +SKIP
+        >>> cap.stats(sizes={"s77": 4})                                  # doctest: +SKIP
         """
         from opscope.statistics import of_capture
 
-        return of_capture(self, stage)
+        return of_capture(self.bind(sizes or {}), stage)
 
     def stage_diffs(self) -> list[Compared]:
         """What each stage changed: `before`, `after` (names of stages), `diff`, and the `seconds` that it took.

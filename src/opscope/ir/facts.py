@@ -161,6 +161,15 @@ BREAKS = Fact(
         Field("reason", "the compiler's reason", holds="text"),
     ),
 )
+RECOMPILES = Fact(
+    "recompiles",
+    "What a compiler compiled once more, and why.",
+    ("row",),
+    (
+        Field("frame", "the frame and the count of its compilations, as the compiler writes them", holds="text"),
+        Field("reason", "what did not hold any more", holds="text"),
+    ),
+)
 GAPS = Fact(
     "gaps",
     "What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in.",
@@ -179,5 +188,11 @@ GAPS = Fact(
 VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "numbers")
 
 FACTS: Mapping[str, Fact] = MappingProxyType(
-    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, CHANGES, BREAKS, GAPS)}
+    {
+        fact.name: fact
+        for fact in (
+            *(TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS),
+            *(CHANGES, BREAKS, RECOMPILES, GAPS),
+        )
+    }
 )

@@ -55,6 +55,10 @@ function sums(view: View, costs: Costs, figure: Figure): Sums {
     groups[Math.max(0, tree.home[node]!)]! += value;
   }
   for (let group = tree.groups - 1; group > 0; group--) groups[tree.parent[group]!]! += groups[group]!;
+  for (const gap of costs.gaps.of(figure)) {
+    unknownOps.set(gap.text, (unknownOps.get(gap.text) ?? 0) + 1);
+    unknown++;
+  }
   if (figure === 'parameters') groups[0]! += costs.unused;
   const found = { own, groups, unknown, unknownOps: [...unknownOps].sort((a, b) => b[1] - a[1]).map(([op, n]) => `${op} ×${n}`) };
   known.set(figure, found);
@@ -113,7 +117,7 @@ function crumbs(view: View, item: number): CostMap['path'] {
 export function totals({ metrics: { costs } }: View): Totals | null {
   if (!costs) return null;
   const sum = (figure: Figure) => costs.of(figure).reduce((total, value) => (value > 0 ? total + value : total), 0);
-  let atLeast = false;
+  let atLeast = costs.gaps.of('macs').length > 0;
   for (let node = 0; node < costs.nodes && !atLeast; node++) atLeast = costs.atLeast(node);
   const line = timeline(costs);
   return {
@@ -122,6 +126,7 @@ export function totals({ metrics: { costs } }: View): Totals | null {
     parameters: sum('parameters') + costs.unused,
     peak: line.total[line.peak] ?? 0,
     atLeast,
+    parametersAtLeast: costs.gaps.of('parameters').length > 0,
   };
 }
 

@@ -405,7 +405,8 @@ nested < _nested_tensor_from_tensor_list _nested_tensor_from_mask nested_to_padd
     _nested_from_padded _nested_from_padded_tensor _jagged_to_padded_dense_forward _padded_dense_to_jagged_forward
 pack_sequence < _pack_padded_sequence _pad_packed_sequence pad_sequence _pack_padded_sequence_backward
 all_reduce < _c10d_functional.all_reduce c10d.allreduce c10d_functional.all_reduce
-reduce_scatter < c10d.reduce c10d.allreduce_coalesced c10d.reduce_scatter_tensor_coalesced _c10d_functional.reduce_scatter_tensor c10d._reduce_scatter_base c10d.reduce_scatter
+reduce_scatter < c10d.reduce c10d.allreduce_coalesced c10d.reduce_scatter_tensor_coalesced
+    _c10d_functional.reduce_scatter_tensor c10d._reduce_scatter_base c10d.reduce_scatter
 all_gather < c10d.scatter c10d.gather c10d._allgather_base c10d.allgather_coalesced fsdp.all_gather_copy_in
     fsdp.split_with_sizes_copy fsdp.chunk_cat c10d.allgather_into_tensor_coalesced c10d.barrier
 all_gather < _c10d_functional.all_gather_into_tensor c10d.allgather c10d.broadcast

@@ -51,6 +51,7 @@ class Recorder:
         values: bool = False,
         lean: bool = False,
         fakes: FakeResults | None = None,
+        before_write: Callable[[list[Any]], None] | None = None,
     ) -> None:
         self.log = Log()
         self.is_on = True
@@ -74,6 +75,7 @@ class Recorder:
         self._values = values
         self._lean = lean  # without the Python lines that operators are called from
         self._fakes = fakes
+        self._before_write = before_write
         self._storage: Any = torch.UntypedStorage
         self._seen_outside = 0
         self._schemas: dict[Any, int] = {}
@@ -273,6 +275,8 @@ class Recorder:
     ) -> list[Any]:
         """The tensors that will be written. After many writes to parts of one tensor, the next one reads them all."""
         written = schema.written(args, kwargs)
+        if self._before_write is not None:
+            self._before_write(written)
         for tensor in written:
             for part in self._memory.pending(tensor):
                 uses.append(part << ARGUMENT_BITS | self._argument(WRITTEN_BEFORE))

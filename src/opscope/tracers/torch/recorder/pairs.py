@@ -29,14 +29,15 @@ class Sequences:
                 self._by_thread.setdefault(thread, {}).setdefault(number, []).append(operator)
         self._numbers = {thread: sorted(shown) for thread, shown in self._by_thread.items()}
 
-    def find(self, number: int, function: str) -> int | None:
-        """The operator of a gradient function, such as number 12, `MulBackward0`."""
+    def find(self, number: int, function: str) -> list[int]:
+        """The operator of a gradient function, such as number 12, `MulBackward0`; several where threads that each count
+        by themselves ran alike ones."""
         found = [self._find(thread, number, function) for thread in self._by_thread]
         known = [operator for operator in found if operator is not None]
         if len(known) > 1:
             # The same number in two threads: whose name is in the function's?
-            known = [operator for operator in known if _is_of(self._names[operator], function)] or known
-        return known[0] if known else None
+            return [operator for operator in known if _is_of(self._names[operator], function)] or known[:1]
+        return known
 
     def _find(self, thread: int, number: int, function: str) -> int | None:
         shown = self._by_thread[thread]

@@ -13,8 +13,8 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import FrameType, ModuleType
-from typing import Any, cast
+from types import FrameType
+from typing import Any
 
 from opscope.tracers.frames import OWN
 from opscope.tracers.torch import private
@@ -110,7 +110,7 @@ def _wrap() -> None:
 
     def started(self: Any, *args: Any, **kwargs: Any) -> Any:
         if _owners() and getattr(getattr(self, "_target", None), "__module__", None) not in _POOLS:
-            own = vars(self).get("run")
+            own: Any = vars(self).get("run")
             work = _handed_over(self.run)
 
             def run() -> None:  # the thread is as it was, once it runs
@@ -128,7 +128,7 @@ def _wrap() -> None:
 
     _put(threading.Thread, "start", started)
     _put(ThreadPoolExecutor, "submit", submitted)
-    pools = cast("ModuleType | None", sys.modules.get("multiprocessing.pool"))
+    pools = sys.modules.get("multiprocessing.pool")
     if pools is not None:  # its pools of processes are not ours: their work is pickled
         for name in ("apply_async", "_map_async", "imap", "imap_unordered"):
             _put(pools.Pool, name, _of_pool(getattr(pools.Pool, name), pools.ThreadPool))
