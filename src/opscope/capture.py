@@ -12,6 +12,7 @@ from opscope import ir
 if TYPE_CHECKING:
     import arro3.core as ac
 
+    from opscope.analysis.diff.report import Compared
     from opscope.statistics import Stats
 
 
@@ -72,6 +73,16 @@ class Capture(ir.Capture):
         from opscope.statistics import of_capture
 
         return of_capture(self.bind(sizes or {}), stage)
+
+    def stage_diffs(self) -> list[Compared]:
+        """What each stage changed: `before`, `after` (names of stages), `diff`, and the `seconds` that it took.
+
+        >>> for step in cap.stage_diffs():                               # doctest: +SKIP
+        ...     print(step.after, step.diff)
+        """
+        from opscope.diffing import along_stages
+
+        return along_stages(self)
 
     def show(self, name: str = "capture", *, browser: bool = True) -> str:
         """Open the interactive page in the browser and return its address.
