@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from opscope.ir import Capture, Frame
+from opscope.tracers.torch.graphs import fx
 from opscope.tracers.torch.graphs.frames import is_users
 from opscope.tracers.torch.private import the_torch, uncompiled
 
@@ -113,7 +114,7 @@ def _jit_trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], stric
 
 
 def _fx(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], strict: bool) -> Any:
-    return the_torch().fx.symbolic_trace(target)
+    return fx.Traced(target, args, kwargs)
 
 
 def _export(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], strict: bool) -> Any:
