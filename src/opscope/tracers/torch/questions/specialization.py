@@ -50,11 +50,11 @@ class Finding(NamedTuple):
 class Inputs:
     """Other inputs, and what the model does with them."""
 
-    def __init__(self, subject: Subject, recorded: Capture) -> None:
+    def __init__(self, subject: Subject, recorded: Capture | None) -> None:
         self.branch: Line | None = None  # where another input goes another way
         self.reads: list[Line] = []  # where Python reads numbers
         self.results: list[tuple[Arguments, Any]] = []
-        if not subject.has_numbers():
+        if recorded is None or not subject.has_numbers():
             return
         first = _account(recorded)
         self.reads = list(dict.fromkeys(_line(row.frames) for row in first if row.is_read))
