@@ -160,6 +160,9 @@ class Recorder:
             except Exception as error:
                 self._lose(error, schema)
                 number = -1
+            except BaseException:  # a signal; the script may go on
+                log.drop_unfinished()
+                raise
             finally:
                 lock.release()
             if number < 0:
@@ -230,6 +233,9 @@ class Recorder:
                     self._measured(out, written or [])
             except Exception as error:
                 self._lose(error, schema)
+            except BaseException:
+                log.drop_unfinished()
+                raise
             finally:
                 lock.release()
             return out
