@@ -40,7 +40,8 @@ class Threads:
         self._lean = lean
         self._members = {threading.get_ident()}
         self._is_open = False
-        self.number: dict[int, int] = {}  # thread -> its number among those of this session; idents are used again
+        # Thread -> its number among those of this session, since idents are used again. Empty as long as there is none.
+        self.number: dict[int, int] = {}
         self._count = 0
 
     def open(self) -> None:
@@ -71,6 +72,7 @@ class Threads:
                 frame = frame.f_back
             place = self._places.at(frame, top.frame if top else self._base, top.place if top else 0)
         call, module = (top.call, top.module) if top else (-1, 0)
+        self.number.setdefault(0, 0)  # from now on, what is noted is noted under a lock
 
         @functools.wraps(work, assigned=("__name__", "__qualname__", "__doc__"), updated=())
         def run(*args: Any, **kwargs: Any) -> Any:
