@@ -71,7 +71,7 @@ def main(args: list[str] | None = None) -> None:
     except click.ClickException as error:
         _fail(error.format_message(), debug)
     except OpscopeError as error:
-        _fail(str(error), debug)
+        _fail(str(error), debug, getattr(error, "code", 2))
     except BrokenPipeError:
         # The reader of our output closed the pipe (`opscope ir X | head`): not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

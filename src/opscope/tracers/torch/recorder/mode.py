@@ -163,6 +163,9 @@ class Recorder:
             except Exception as error:
                 self._lose(error, schema)
                 number = -1
+            except BaseException:  # a signal; the script may go on
+                log.drop_unfinished()
+                raise
             finally:
                 if is_locked:
                     release()
@@ -231,9 +234,12 @@ class Recorder:
                 if times:
                     log.seconds.append(took)
                 if values:
-                    self._measured(out)
+                    self._measured(out, written or [])
             except Exception as error:
                 self._lose(error, schema)
+            except BaseException:
+                log.drop_unfinished()
+                raise
             finally:
                 if is_locked:
                     release()
@@ -356,11 +362,8 @@ class Recorder:
 
     def _outputs(self, out: Any, written: list[Any]) -> None:
         made = self._memory.made
-        returned = self._tensors(out)
         writes = {id(tensor) for tensor in written}
-        found = [made(tensor, id(tensor) in writes) for tensor in returned]
-        writes.difference_update([id(tensor) for tensor in returned])
-        found.extend([made(tensor, True) for tensor in written if id(tensor) in writes])
+        found = [made(tensor, id(tensor) in writes) for tensor in _made_and_written(self._tensors(out), written)]
         self.log.output_value.extend(found)
 
     def _tensors(self, out: Any) -> list[Any]:
@@ -458,15 +461,15 @@ class Recorder:
 
     # -- measured, and lost -----------------------------------------------------------------------
 
-    def _measured(self, out: Any) -> None:
+    def _measured(self, out: Any, written: list[Any]) -> None:
         """The operator is recorded, whether its numbers can be read or not."""
         try:
-            self._measure(out)
+            self._measure(out, written)
         except Exception as error:
             self.unmeasured[f"{type(error).__name__}: {' '.join(str(error).split())[:_LONGEST_REASON]}"] += 1
 
-    def _measure(self, out: Any) -> None:
-        tensors = self._tensors(out)
+    def _measure(self, out: Any, written: list[Any]) -> None:
+        tensors = _made_and_written(self._tensors(out), written)
         made = self.log.output_value[len(self.log.output_value) - len(tensors) :]
         for value, tensor in zip(made, tensors, strict=True):
             numbers = numbers_of(self._torch, tensor)
@@ -489,6 +492,14 @@ class Recorder:
     @property
     def lost(self) -> list[Lost]:
         return [Lost(*key, count) for key, count in self._lost.items()]
+
+
+def _made_and_written(returned: list[Any], written: list[Any]) -> list[Any]:
+    """What an operator returned, then what it wrote and did not return: the order of its outputs in the log."""
+    if not written:
+        return returned
+    known = {id(tensor) for tensor in returned}
+    return [*returned, *(tensor for tensor in written if id(tensor) not in known)]
 
 
 def _kind_of(value: Any, tensor_type: type[Any]) -> int:
