@@ -308,7 +308,10 @@ def test_source_text_that_is_embedded(client: Client) -> None:
     assert source(client, 0, file).body.decode() == capture.pools.strings[int(groups.code[known[0]])]
 
 
-def test_source_text_from_disk_is_of_named_files_only(client: Client, tmp_path: Path) -> None:
+def test_source_text_from_disk_is_of_named_files_only(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     named, kernel, other = tmp_path / "model.py", tmp_path / "kernel.cc", tmp_path / "secret.txt"
     named.write_text("x = 1\n")
     kernel.write_text("int main();\n")
