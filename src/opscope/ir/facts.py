@@ -139,6 +139,12 @@ GRADIENTS = Fact(
         Field("inf", "how many are infinite", "elements", optional=True),
     ),
 )
+IDS = Fact(
+    "ids",
+    "The numbers that a framework itself gives to operators and tensors; its messages speak of them.",
+    ("node", "value"),
+    (Field("id", "the number"),),
+)
 CHANGES = Fact(
     "changes",
     "What a stage changed in the stage it was made from.",
@@ -179,5 +185,5 @@ GAPS = Fact(
 VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "numbers")
 
 FACTS: Mapping[str, Fact] = MappingProxyType(
-    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, CHANGES, BREAKS, GAPS)}
+    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS, CHANGES, BREAKS, GAPS)}
 )
