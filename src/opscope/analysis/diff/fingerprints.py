@@ -208,7 +208,7 @@ def _bodies(graph: Graph, words: Vocabulary) -> Hash:
     for body in graph.bodies:
         whole = fingerprint(body.graph, words)
         number = words.of(("body", body.label, whole))
-        inside[body.node] += scramble(np.array([number], dtype=np.uint64))[0]
+        inside[body.node : body.node + 1] += scramble(np.array([number], dtype=np.uint64))  # an array may overflow
     return inside
 
 
