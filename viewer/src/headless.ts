@@ -2,7 +2,7 @@
 // The capture comes as the bytes of an .opscope file whose members are stored, not deflated: there are no streams here.
 
 import './headless/globals.ts';
-import type { SceneIndex } from './draw/spatial.ts';
+import type { SceneIndex } from './picture/spatial.ts';
 import { dark, light } from './draw/theme.ts';
 import { Engine } from './engine/engine.ts';
 import type { Picture, ViewOptions } from './engine/messages.ts';

@@ -5,7 +5,7 @@ import type { Device } from './engine/roofs.ts';
 import { App, type Services } from './page/app.ts';
 import { handle } from './page/handle.ts';
 import { serve } from './engine/worker.ts';
-import { breath } from './panels/later.ts';
+import { breath } from './state/later.ts';
 import { connect } from './state/client.ts';
 
 interface Config {

@@ -7,9 +7,9 @@ import type { Frame } from './frame.ts';
 import { Fitter } from './label.ts';
 import { panelsIn, touches } from './overview.ts';
 import { fromAfar } from './paint.ts';
-import type { SceneIndex } from './spatial.ts';
-import { Bag, buildRTree, search } from './rtree.ts';
-import type { RTree } from './rtree.ts';
+import type { SceneIndex } from '../picture/spatial.ts';
+import { Bag, buildRTree, search } from '../picture/rtree.ts';
+import type { RTree } from '../picture/rtree.ts';
 import type { View } from './viewport.ts';
 import { easeOut } from './viewport.ts';
 

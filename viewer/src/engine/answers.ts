@@ -1,10 +1,11 @@
 // What an item is: the answers that panels show.
 
+import { scopePath } from '../wire/scopes.ts';
 import { PHASES, ROLES } from '../scene.ts';
-import { row } from './csr.ts';
+import { row } from '../wire/csr.ts';
 import type { Groups } from '../wire/capture.ts';
 import type { Calls, Details, KernelRow, Label, Ref, TreeRow } from './messages.ts';
-import { groupClass, groupOrder, groupTitle, scopePath } from './tree.ts';
+import { groupClass, groupOrder, groupTitle } from './tree.ts';
 import type { View } from './view.ts';
 
 const BACKWARD = PHASES.indexOf('backward');

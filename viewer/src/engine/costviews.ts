@@ -1,15 +1,16 @@
 // What the Cost tab asks for: the map of modules, memory along the execution, operators against a device.
 
+import { scopePath } from '../wire/scopes.ts';
 import { PHASES } from '../scene.ts';
 import { inside, ref } from './answers.ts';
 import { MEMORY_CLASSES } from '../wire/facts.ts';
 import type { Costs, Figure } from './cost.ts';
-import { row } from './csr.ts';
+import { row } from '../wire/csr.ts';
 import type { AliveRow, CostMap, MemoryLine, RoofPoint, Roofs, Totals } from './messages.ts';
 import { standing, type Device } from './roofs.ts';
 import { runs, Timeline } from './timeline.ts';
 import { layTreemap } from './treemap.ts';
-import { groupClass, groupTitle, scopePath } from './tree.ts';
+import { groupClass, groupTitle } from './tree.ts';
 import type { View } from './view.ts';
 
 const MOST_NODES = 2000; // of one point

@@ -1,6 +1,8 @@
 // The engine: holds the captures, knows what is open, makes pictures and answers questions. Runs in a worker.
 
-import { buildIndex } from '../draw/spatial.ts';
+import { CHANGES, GHOST } from '../picture/changes.ts';
+import { scopePath } from '../wire/scopes.ts';
+import { buildIndex } from '../picture/spatial.ts';
 import { find } from '../find/find.ts';
 import { LayoutCache } from '../layout/nested.ts';
 import { PHASES, ROLES, type Scene } from '../scene.ts';
@@ -10,8 +12,8 @@ import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
 import { Costs, type Figure } from './cost.ts';
 import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
-import { row } from './csr.ts';
-import { CHANGES, classes, Diffs, GHOST, replaced } from './diff.ts';
+import { row } from '../wire/csr.ts';
+import { classes, Diffs, replaced } from './diff.ts';
 import { boxChanges, drawnItem, isOperator, kin, outerNodes, overlay, type Kin } from './diffview.ts';
 import type {
   Calls,
@@ -37,7 +39,7 @@ import { Repeats } from './repeats.ts';
 import type { Device } from './roofs.ts';
 import { csv, table } from './rows.ts';
 import { buildScene } from './scene.ts';
-import { buildTree, scopePath, type Tree } from './tree.ts';
+import { buildTree, type Tree } from './tree.ts';
 import { newView, type View } from './view.ts';
 import { visible, type Visible } from './visible.ts';
 import { rehearse } from './warm.ts';

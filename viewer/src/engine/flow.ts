@@ -5,7 +5,7 @@
 import { PHASES } from '../scene.ts';
 import type { Graph, Pools } from '../wire/capture.ts';
 import type { Bodies } from './compose.ts';
-import { row, type Csr } from './csr.ts';
+import { row, type Csr } from '../wire/csr.ts';
 
 const [FORWARD, BACKWARD, RECOMPUTE] = [PHASES.indexOf('forward'), PHASES.indexOf('backward'), PHASES.indexOf('recompute')];
 const DETACH = /^(?:torch\.ops\.)?aten(?:\.|::)detach(?:\.default)?$/;

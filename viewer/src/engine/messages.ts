@@ -6,7 +6,7 @@ import type { Content } from './content.ts';
 import type { Figure } from './cost.ts';
 import type { Device } from './roofs.ts';
 import type { Cell } from './treemap.ts';
-import type { SceneIndex } from '../draw/spatial.ts';
+import type { SceneIndex } from '../picture/spatial.ts';
 import type { Change, Fate } from './diff.ts';
 import type { Kin } from './diffview.ts';
 

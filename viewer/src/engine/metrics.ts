@@ -3,8 +3,8 @@
 import type { Capture, Graph } from '../wire/capture.ts';
 import { FACTS, TIME_UNITS } from '../wire/facts.ts';
 import { Costs, ratio, type Figure } from './cost.ts';
-import { csr, row, type Csr } from './csr.ts';
-import { figureText } from './figures.ts';
+import { csr, row, type Csr } from '../wire/csr.ts';
+import { figureText } from '../text/figures.ts';
 import type { Tree } from './tree.ts';
 import type { Types } from './types.ts';
 

@@ -3,7 +3,7 @@
 import type { LayoutCache } from '../layout/nested.ts';
 import type { Capture, Graph } from '../wire/capture.ts';
 import type { Bodies, Composed } from './compose.ts';
-import { csr, type Csr } from './csr.ts';
+import { csr, type Csr } from '../wire/csr.ts';
 import { savedTensors } from './flow.ts';
 import type { ViewOptions } from './messages.ts';
 import { Listings } from './listings.ts';

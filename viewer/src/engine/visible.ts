@@ -1,8 +1,8 @@
 // Which boxes are on the screen, and which edges join them, for what is open now.
 
 import type { Graph } from '../wire/capture.ts';
-import { Bag } from '../draw/rtree.ts';
-import { csr, row } from './csr.ts';
+import { Bag } from '../picture/rtree.ts';
+import { csr, row } from '../wire/csr.ts';
 import type { Repeats } from './repeats.ts';
 import { groupOrder, type Tree } from './tree.ts';
 

@@ -2,12 +2,11 @@
 
 import { dark, light } from '../draw/theme.ts';
 import { savePng } from '../draw/png.ts';
-import { figureText, shortNumber } from '../engine/figures.ts';
+import { figureText, shortNumber, bytesText } from '../text/figures.ts';
 import type { CaptureInfo, Totals } from '../engine/messages.ts';
-import { bytesText } from '../engine/types.ts';
-import { h, pairs, replace, short } from '../panels/dom.ts';
-import { icon, ICONS, type Icon } from '../panels/icons.ts';
-import { later } from '../panels/later.ts';
+import { h, pairs, replace, short } from '../widgets/dom.ts';
+import { icon, ICONS, type Icon } from '../widgets/icons.ts';
+import { later } from '../state/later.ts';
 import { PHASES, type Phase } from '../scene.ts';
 import type { App, LeftTab, LowTab } from './app.ts';
 import { showLow } from './lower.ts';

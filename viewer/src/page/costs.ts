@@ -3,7 +3,7 @@
 import type { Address } from '../engine/content.ts';
 import type { CaptureInfo } from '../engine/messages.ts';
 import { CostPanel } from '../panels/cost.ts';
-import { h, replace } from '../panels/dom.ts';
+import { h, replace } from '../widgets/dom.ts';
 import type { App } from './app.ts';
 import { redrawChrome } from './chrome.ts';
 import { showLow } from './lower.ts';

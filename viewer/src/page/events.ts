@@ -1,13 +1,13 @@
 // What the user does with mouse, keys and files.
 
+import { bytesText } from '../text/figures.ts';
 import { bindGestures } from '../draw/gestures.ts';
 import { dark, light } from '../draw/theme.ts';
-import { bytesText } from '../engine/types.ts';
 import { BoxKind } from '../scene.ts';
 import type { App } from './app.ts';
 import { closeHelp, help } from './chrome.ts';
 import { clean } from '../draw/label.ts';
-import { TEXT_LEFT, TITLE_SIZE } from '../draw/metrics.ts';
+import { TEXT_LEFT, TITLE_SIZE } from '../picture/sizes.ts';
 import { textWidth } from '../text/widths.ts';
 import { stepStage } from './stages.ts';
 

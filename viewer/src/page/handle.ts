@@ -1,6 +1,6 @@
 // The state of the page: in the URL, and for scripts. docs/page.md describes the handle.
 
-import { CHANGES, GHOST } from '../engine/diff.ts';
+import { CHANGES, GHOST } from '../picture/changes.ts';
 import { PHASES } from '../scene.ts';
 import * as hash from '../state/hash.ts';
 import type { App } from './app.ts';

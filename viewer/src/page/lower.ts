@@ -1,7 +1,7 @@
 // Below the drawing: source files, the code of kernels, the table of operators.
 
-import { showCode } from '../panels/code.ts';
-import { h, pairs, replace, short } from '../panels/dom.ts';
+import { showCode } from '../widgets/code.ts';
+import { h, pairs, replace, short } from '../widgets/dom.ts';
 import { openingFrame } from '../panels/frames.ts';
 import type { App } from './app.ts';
 import { showCosts } from './costs.ts';

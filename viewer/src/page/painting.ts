@@ -1,10 +1,10 @@
 // What is lit and how boxes are coloured: changes without a new layout.
 
+import { GHOST } from '../picture/changes.ts';
 import { dark, type Theme } from '../draw/theme.ts';
-import { GHOST } from '../engine/diff.ts';
 import type { Picture } from '../engine/messages.ts';
 import { UNKNOWN } from '../engine/shades.ts';
-import { h, replace } from '../panels/dom.ts';
+import { h, replace } from '../widgets/dom.ts';
 import { metricName, metricText } from '../panels/table.ts';
 import { BoxKind, type Fill } from '../scene.ts';
 import { kernelColours, RAMP_CSS, shadeColours } from '../state/colours.ts';

@@ -4,7 +4,7 @@ import { bindGestures } from '../draw/gestures.ts';
 import { Renderer } from '../draw/renderer.ts';
 import { fillsOf } from './painting.ts';
 import type { Calls, Picture } from '../engine/messages.ts';
-import { h } from '../panels/dom.ts';
+import { h } from '../widgets/dom.ts';
 import { BoxKind } from '../scene.ts';
 import type { App } from './app.ts';
 

@@ -1,12 +1,12 @@
 // The stages of a capture: the bar, stepping from one to the next, and what each of them changed.
 
+import { CHANGES, GHOST } from '../picture/changes.ts';
 import type { Kinship } from '../draw/motion.ts';
 import type { Rect } from '../draw/viewport.ts';
-import { CHANGES, GHOST } from '../engine/diff.ts';
 import type { Kin } from '../engine/diffview.ts';
 import type { CaptureInfo, ChangeRow, Picture, StageInfo } from '../engine/messages.ts';
 import { badge, throughStages } from '../panels/changes.ts';
-import { h, replace, short } from '../panels/dom.ts';
+import { h, replace, short } from '../widgets/dom.ts';
 import type { Scene } from '../scene.ts';
 import type { App } from './app.ts';
 import { redrawChrome } from './chrome.ts';

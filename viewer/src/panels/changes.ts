@@ -1,9 +1,10 @@
 // What a stage changed: one row for each change; and what became of one operator through all stages.
 
-import { CHANGES, SYMBOLS, type ChangeKind } from '../engine/diff.ts';
+import { CHANGES, SYMBOLS, type ChangeKind } from '../picture/changes.ts';
+import { VirtualList } from '../widgets/list.ts';
 import type { ChangeRow, FateRow, StageInfo } from '../engine/messages.ts';
 import type { Words } from '../state/words.ts';
-import { h, replace, short, VirtualList } from './dom.ts';
+import { h, replace, short } from '../widgets/dom.ts';
 
 export function badge(kind: ChangeKind, words: Words, count = 0): HTMLElement {
   return h(

@@ -4,7 +4,7 @@ import type { Theme } from '../draw/theme.ts';
 import type { Figure } from '../engine/cost.ts';
 import type { Device } from '../engine/roofs.ts';
 import type { Words } from '../state/words.ts';
-import { h, replace } from './dom.ts';
+import { h, replace } from '../widgets/dom.ts';
 import { RooflineChart, type RooflineCalls } from './roofline.ts';
 import { MemoryChart, type TimelineCalls } from './timeline.ts';
 import { FIGURES, Treemap, type TreemapCalls } from './treemap.ts';

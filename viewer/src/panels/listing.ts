@@ -1,10 +1,11 @@
 // The framework's own texts beside the graph: its table, the code it generates, its IR. Lines are joined to operators.
 
+import { VirtualList } from '../widgets/list.ts';
 import type { Place } from '../wire/capture.ts';
 import { nodesAt, splitLines } from '../engine/listings.ts';
 import type { Words } from '../state/words.ts';
-import { h, replace, VirtualList } from './dom.ts';
-import { highlight, type CodeLanguage } from './highlight.ts';
+import { h, replace } from '../widgets/dom.ts';
+import { highlight, type CodeLanguage } from '../widgets/highlight.ts';
 
 const ROW = 19; // pixels, as .listing .code-line in main.css
 const LONGEST = 4000; // letters of a line that are drawn

@@ -1,9 +1,10 @@
 // Kernels in the order they ran, and search results.
 
+import { VirtualList } from '../widgets/list.ts';
 import type { KernelRow, Label } from '../engine/messages.ts';
 import { PHASES } from '../scene.ts';
 import type { Words } from '../state/words.ts';
-import { h, replace, short, VirtualList } from './dom.ts';
+import { h, replace, short } from '../widgets/dom.ts';
 
 export class KernelList {
   readonly element = h('div', { class: 'list-panel' });

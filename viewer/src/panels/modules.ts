@@ -1,8 +1,9 @@
 // The tree of modules at the left: children are asked for when a row is opened.
 
+import { VirtualList } from '../widgets/list.ts';
 import type { TreeRow } from '../engine/messages.ts';
 import { PHASES } from '../scene.ts';
-import { h, short, VirtualList } from './dom.ts';
+import { h, short } from '../widgets/dom.ts';
 
 interface Row extends TreeRow {
   depth: number;

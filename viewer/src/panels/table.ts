@@ -1,9 +1,10 @@
 // All operators in a table: sorted, filtered by the search, copied as CSV. Rows are asked for as they scroll into view.
 
+import { VirtualList } from '../widgets/list.ts';
 import type { TableRow } from '../engine/messages.ts';
-import { figureText, shortNumber } from '../engine/figures.ts';
+import { figureText, shortNumber } from '../text/figures.ts';
 import type { Words } from '../state/words.ts';
-import { h, replace, short, VirtualList } from './dom.ts';
+import { h, replace, short } from '../widgets/dom.ts';
 
 const CHUNK = 200;
 const BARE = new Set(['MACs', 'other FLOPs', 'intensity']); // their unit stands above

@@ -1,12 +1,11 @@
 // Memory along the execution, stacked by class. What is alive at one operator stands beside it.
 
 import type { Theme } from '../draw/theme.ts';
-import { percent, plain } from '../engine/figures.ts';
+import { percent, plain, bytesText } from '../text/figures.ts';
 import type { AliveRow, MemoryLine } from '../engine/messages.ts';
-import { bytesText } from '../engine/types.ts';
 import type { Words } from '../state/words.ts';
-import { BOLD, Chart, fitted, FONT, ticks } from './chart.ts';
-import { h, replace, short } from './dom.ts';
+import { BOLD, Chart, fitted, FONT, ticks } from '../widgets/chart.ts';
+import { h, replace, short } from '../widgets/dom.ts';
 
 const LEFT = 62;
 const RIGHT = 14;

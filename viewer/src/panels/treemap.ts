@@ -2,13 +2,12 @@
 
 import { textOn, type Theme } from '../draw/theme.ts';
 import type { Figure } from '../engine/cost.ts';
-import { percent, shortNumber } from '../engine/figures.ts';
+import { percent, shortNumber, bytesText } from '../text/figures.ts';
 import type { CostCell, CostMap } from '../engine/messages.ts';
 import { cellAt, HEADER } from '../engine/treemap.ts';
-import { bytesText } from '../engine/types.ts';
 import type { Words } from '../state/words.ts';
-import { BOLD, Chart, fitted, FONT } from './chart.ts';
-import { h, replace } from './dom.ts';
+import { BOLD, Chart, fitted, FONT } from '../widgets/chart.ts';
+import { h, replace } from '../widgets/dom.ts';
 
 export const FIGURES: Figure[] = ['macs', 'other', 'parameters', 'bytes', 'activations'];
 

@@ -1,8 +1,9 @@
 // What stages changed: on the passes of a real Hidet run, and on lists that fit no graph.
 
+import { CHANGES, GHOST } from '../../src/picture/changes.ts';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { CHANGES, classes, GHOST, readChanges, replaced } from '../../src/engine/diff.ts';
+import { classes, readChanges, replaced } from '../../src/engine/diff.ts';
 import { Engine } from '../../src/engine/engine.ts';
 import { CHANGE_CLASSES, EVIDENCE } from '../../src/wire/facts.ts';
 import { Texts } from '../../src/wire/table.ts';
