@@ -62,7 +62,7 @@ export async function draw(bytes: Uint8Array, wanted: Wanted): Promise<Drawn> {
   }
   const unknown: string[] = [];
   for (const path of wanted.open) {
-    const items = engine.items([path]);
+    const items = engine.ask.items([path]);
     if (items.length === 0) unknown.push(path);
     else picture = opened(engine, items);
   }

@@ -22,6 +22,13 @@ export interface Visible {
   value: Int32Array; // the largest (or only) value on an edge
 }
 
+/** Before the first picture. */
+export function nothingVisible(): Visible {
+  const none = new Int32Array(0);
+  const lists = { item: none, parent: none, repeat: none, last: none, order: none, nodeBox: none, groupBox: none };
+  return { count: 0, open: new Uint8Array(0), ...lists, source: none, target: none, uses: none, value: none };
+}
+
 interface Shown {
   open: Uint8Array; // by group
   unfolded: Uint8Array; // by group: its repeated children are drawn one by one

@@ -3,7 +3,7 @@
 import { bindGestures } from '../draw/gestures.ts';
 import { Renderer } from '../draw/renderer.ts';
 import { fillsOf } from './painting.ts';
-import type { Calls, Picture } from '../engine/messages.ts';
+import type { Aside, Calls, Picture } from '../engine/messages.ts';
 import { h } from '../widgets/dom.ts';
 import { BoxKind } from '../scene.ts';
 import type { App } from './app.ts';
@@ -54,7 +54,7 @@ export class SplitPane {
     };
   }
 
-  private ask<K extends keyof Calls>(call: K, ...args: Parameters<Calls[K]>): Promise<ReturnType<Calls[K]>> {
+  private ask<K extends Aside>(call: K, ...args: Parameters<Calls[K]>): Promise<ReturnType<Calls[K]>> {
     return this.app.client.aside(this.stage, this.app.stage, call, args) as Promise<ReturnType<Calls[K]>>;
   }
 
