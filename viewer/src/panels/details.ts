@@ -6,7 +6,7 @@ import { PHASES } from '../scene.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, short } from '../widgets/dom.ts';
 import { stackOf } from './frames.ts';
-import { howText, metricName } from './table.ts';
+import { howText, metricName } from '../state/figures.ts';
 
 export interface DetailActions {
   select(items: number[]): void;

@@ -20,7 +20,7 @@ const PHASES_ZH: typeof PHASES_EN = {
 };
 
 const EN = {
-  panels: { graph: 'Graph', left: 'Lists', low: 'Panel below the graph', tools: 'Tools', files: 'Files' },
+  panels: { graph: 'Graph', left: 'Lists', low: 'Panel below the graph', tools: 'Tools', files: 'Files', file: 'file' },
   modules: 'Modules',
   kernels: 'Kernels',
   results: 'Results',
@@ -186,7 +186,7 @@ const EN = {
 export type Words = typeof EN;
 
 const ZH: Words = {
-  panels: { graph: '图', left: '列表', low: '图下方的面板', tools: '工具', files: '文件' },
+  panels: { graph: '图', left: '列表', low: '图下方的面板', tools: '工具', files: '文件', file: '文件' },
   modules: '模块',
   kernels: '内核',
   results: '结果',

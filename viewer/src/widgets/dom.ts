@@ -23,9 +23,22 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = 
   return element;
 }
 
+/** Other children. The control that had the focus is known by its `data-key`: the new one of the same key gets it. */
 export function replace(element: Element, ...children: Child[]): void {
   const shown = children.filter((child): child is Node | string => Boolean(child));
+  const focused = document.activeElement;
+  const held = focused && focused !== element && element.contains(focused) ? focused : null;
   element.replaceChildren(...shown.map((child) => (typeof child === 'string' ? straight(child) : child)));
+  if (!held || held === document.activeElement) return;
+  if (element.contains(held)) (held as HTMLElement).focus({ preventScroll: true });
+  else refocus(element as HTMLElement, held.getAttribute('data-key'));
+}
+
+/** Without a successor, the focus stays in the place: Tab goes on from there and not from the top of the page. */
+function refocus(place: HTMLElement, key: string | null): void {
+  const next = key === null ? null : place.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`);
+  if (!next && !place.hasAttribute('tabindex')) place.tabIndex = -1;
+  (next ?? place).focus({ preventScroll: true });
 }
 
 /** Long names are cut in the middle, where they differ least. */

@@ -8,7 +8,9 @@ import { Engine } from '../../src/engine/engine.ts';
 import { CHANGE_CLASSES, EVIDENCE } from '../../src/wire/facts.ts';
 import { Texts } from '../../src/wire/table.ts';
 import type { Picture, ViewOptions } from '../../src/engine/messages.ts';
-import { anchor, barStages, isUnchanged, kinship, nudged, secondsText } from '../../src/page/stages.ts';
+import { anchor, kinship, nudged } from '../../src/page/drawing.ts';
+import { barStages, isUnchanged } from '../../src/page/staging.ts';
+import { secondsText } from '../../src/text/figures.ts';
 
 const OPTIONS: ViewOptions = { direction: 'down', split: true, side: true, hidden: [], constants: false };
 const OVERLAY = { ...OPTIONS, overlay: true };
