@@ -2,7 +2,7 @@
 // sinks into it. Only what is on the screen takes part, copied into a small scene of its own.
 import type { Scene } from '../scene.ts';
 import { BoxKind } from '../scene.ts';
-import { buildDensity } from './density.ts';
+import { buildDensity } from '../picture/density.ts';
 import type { Frame } from './frame.ts';
 import { Fitter } from './label.ts';
 import { panelsIn, touches } from './overview.ts';

@@ -2,8 +2,8 @@
 // are too many boxes.
 import type { Boxes, Paint } from '../scene.ts';
 import { mix, parseColour } from './colour.ts';
-import { levelFor } from './density.ts';
-import type { Density } from './density.ts';
+import { levelFor } from '../picture/density.ts';
+import type { Density } from '../picture/density.ts';
 import type { Frame } from './frame.ts';
 import { fillOf, flatRgb, litColour } from './frame.ts';
 import { PANEL_SIZES, PIECE_LENGTHS } from '../picture/spatial.ts';

@@ -2,8 +2,8 @@
 // that made the scene can build it and hand it over.
 import { BoxKind } from '../scene.ts';
 import type { Boxes, Edges, Scene } from '../scene.ts';
-import { buildDensity } from '../draw/density.ts';
-import type { Density } from '../draw/density.ts';
+import { buildDensity } from './density.ts';
+import type { Density } from './density.ts';
 import { Bag, buildRTree, search } from './rtree.ts';
 import type { Corners, RTree } from './rtree.ts';
 

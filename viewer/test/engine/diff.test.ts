@@ -190,7 +190,7 @@ it('moves as little as needed to have all in view', () => {
 });
 
 it.each([
-  [0.02, '20 ms'],
+  [0.02, '20.0 ms'],
   [0.0274, '27.4 ms'],
   [1.5, '1.50 s'],
   [250.3, '250 s'],
