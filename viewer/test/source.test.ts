@@ -14,7 +14,7 @@ const LAYERS: Record<string, string[]> = {
   engine: ['find', 'layout', 'picture', 'scene.ts', 'text', 'wire'],
   draw: ['picture', 'scene.ts', 'text'],
   svg: ['draw', 'picture', 'scene.ts', 'text'],
-  state: ['draw', 'engine', 'text'],
+  state: ['draw', 'engine', 'picture', 'text', 'wire'],
   widgets: ['state'],
   panels: ['draw', 'engine', 'picture', 'scene.ts', 'state', 'text', 'widgets', 'wire'],
   page: ['draw', 'engine', 'panels', 'picture', 'scene.ts', 'state', 'svg', 'text', 'widgets'],

@@ -23,6 +23,10 @@ CHANGE_CLASSES = ("fused", "split", "rewritten", "changed", "moved", "removed", 
 # How we know that operators of two stages belong together.
 EVIDENCE = ("reported", "name", "structure")
 
+# Kinds of pairs of nodes, of sets of nodes, and of a framework's own texts. Captures may hold others; these mean something.
+LINK_KINDS = ("grad", "recompute", "alias", "control")
+GROUP_KINDS = ("kernel", "partition", "pattern")
+LISTING_KINDS = ("table", "code", "native", "signature", "symbols", "breaks")
 STAGE_LINK_KINDS = ("lowers", "flows", "communicates")
 
 

@@ -1,7 +1,7 @@
 // What every operator costs, from the facts of an annotated capture.
 
 import type { Capture } from '../wire/capture.ts';
-import { FACTS, HOW } from '../wire/facts.ts';
+import { FACTS, HOW, type How } from '../wire/facts.ts';
 import type { Table } from '../wire/table.ts';
 
 const UNKNOWN = HOW.indexOf('unknown');
@@ -74,7 +74,7 @@ export class Costs {
     return total;
   }
 
-  how(node: number): (typeof HOW)[number] {
+  how(node: number): How {
     return HOW[this.column('how')[node]!] ?? 'unknown';
   }
 

@@ -2,7 +2,7 @@
 
 import type { Capture } from '../wire/capture.ts';
 import { CHANGES, type ChangeKind } from '../picture/changes.ts';
-import { CHANGE_CLASSES, EVIDENCE, FACTS } from '../wire/facts.ts';
+import { CHANGE_CLASSES, EVIDENCE, FACTS, type ChangeClass, type Evidence } from '../wire/facts.ts';
 import type { Table } from '../wire/table.ts';
 
 /** Changes whose operators before are others than those after. */
@@ -12,7 +12,7 @@ export interface Change {
   kind: ChangeKind;
   before: number[]; // operators
   after: number[];
-  evidence: string;
+  evidence: Evidence | '';
   detail: string;
 }
 
@@ -24,9 +24,9 @@ export interface StageChanges {
 
 export interface Fate {
   stage: number;
-  kind: ChangeKind | 'same' | 'gone';
+  kind: ChangeClass | 'gone';
   nodes: number[]; // in that stage
-  evidence: string;
+  evidence: Evidence | '';
 }
 
 type ChangesTable = Pick<Table, 'rows' | 'numbers' | 'lists' | 'texts'>;

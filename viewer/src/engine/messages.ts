@@ -1,6 +1,7 @@
 // What the page and the engine (in its worker) say to each other. All heavy work is the engine's.
 
 import type { Scene } from '../scene.ts';
+import type { LinkKind, MemoryClass } from '../wire/facts.ts';
 import type { Content } from './content.ts';
 import type { Cell } from './treemap.ts';
 import type { SceneIndex } from '../picture/spatial.ts';
@@ -33,7 +34,7 @@ export interface StageInfo {
   after: number | null;
   phases: number[]; // operators by phase
   kernels: number;
-  links: Record<string, number>;
+  links: Partial<Record<LinkKind, number>>;
   warnings: string[];
   listings: string[]; // kinds of the framework's own texts, and those whose lines are joined to operators
   linked: string[];
@@ -160,7 +161,7 @@ export interface MemoryLine {
   last: number;
   at: Int32Array; // by column: the operator at which most is alive
   phases: Uint8Array; // by column
-  classes: string[];
+  classes: MemoryClass[];
   live: Float64Array[]; // by class: bytes by column
   atPeak: number[]; // by class
   peak: number; // operator
@@ -174,7 +175,7 @@ export interface AliveRow {
   op: string; // that makes it
   where: string;
   type: string;
-  cls: string;
+  cls: MemoryClass;
   bytes: number;
   born: number;
   dies: number;

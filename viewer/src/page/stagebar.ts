@@ -2,6 +2,7 @@
 
 import type { StageInfo } from '../engine/messages.ts';
 import { badge } from '../panels/fates.ts';
+import { BREAKS } from '../panels/listing.ts';
 import { CHANGES } from '../picture/changes.ts';
 import { COMPARE } from '../state/page.ts';
 import { secondsText } from '../text/figures.ts';
@@ -63,7 +64,7 @@ function mark(page: Page, stages: StageInfo[], i: number, last: number | undefin
   if (last === undefined) return null;
   const { after } = stages[i]!;
   const words = page.words();
-  if (after === null && stages[last]!.listings.includes('breaks'))
+  if (after === null && stages[last]!.listings.includes(BREAKS))
     return h('button', { class: 'stage-mark break', onclick: () => page.run(showBreaks(page, last)) }, words.graphBreak);
   const from = after === null ? undefined : stages[after]?.name;
   return h('span', { class: 'stage-mark', title: from === undefined ? undefined : words.madeFrom(from) }, sign(stages, i, last));

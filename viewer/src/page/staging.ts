@@ -1,6 +1,7 @@
 // Commands about stages: to another one, and what it is compared with.
 
 import type { ChangeRow, StageInfo } from '../engine/messages.ts';
+import { BREAKS } from '../panels/listing.ts';
 import { breath } from '../state/later.ts';
 import type { Compare, Moment } from '../state/page.ts';
 import { begin, draw, drawStage } from './drawing.ts';
@@ -88,7 +89,7 @@ export async function stepStage(page: Page, by: number): Promise<void> {
 /** Why a graph ended where it did. */
 export async function showBreaks(page: Page, stage: number): Promise<void> {
   await goToStage(page, stage);
-  page.state.listing.set('breaks');
+  page.state.listing.set(BREAKS);
   page.state.low.set('ir');
 }
 

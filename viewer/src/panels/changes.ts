@@ -109,11 +109,9 @@ class ChangeList {
         h(
           'div',
           { class: 'where' },
-          [
-            words.changes[row.kind],
-            `${row.before.length} → ${row.after.length}`,
-            words.evidence[row.evidence as 'name'] ?? row.evidence,
-          ].join(' · '),
+          [words.changes[row.kind], `${row.before.length} → ${row.after.length}`, row.evidence && words.evidence[row.evidence]]
+            .filter(Boolean)
+            .join(' · '),
         ),
       ),
     );

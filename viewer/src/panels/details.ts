@@ -4,6 +4,7 @@ import { bytesText } from '../text/figures.ts';
 import type { Details, Ref } from '../engine/messages.ts';
 import { PHASES } from '../scene.ts';
 import type { Words } from '../state/words.ts';
+import { ATTRIBUTES } from '../wire/facts.ts';
 import { h, replace, short } from '../widgets/dom.ts';
 import { stackOf } from './frames.ts';
 import { howText, metricName } from '../state/figures.ts';
@@ -180,7 +181,7 @@ function value(
 /** What some attributes are called where their own name says little. */
 function attributes(d: Details, words: Words): HTMLElement | null {
   const rows = d.attrs
-    .filter(([key]) => key !== 'unpaired')
+    .filter(([key]) => key !== ATTRIBUTES.UNPAIRED)
     .map(([key, text]): [string, string] => [
       key === 'autograd' ? words.gradientFunction : /^\d+$/.test(key) ? words.argument(Number(key)) : key,
       text,
@@ -190,7 +191,7 @@ function attributes(d: Details, words: Words): HTMLElement | null {
 
 /** Why a gradient operator belongs to no forward operator. */
 function unpaired(d: Details, words: Words): HTMLElement | null {
-  const why = d.attrs.find(([key]) => key === 'unpaired')?.[1];
+  const why = d.attrs.find(([key]) => key === ATTRIBUTES.UNPAIRED)?.[1];
   return why ? section(words.forwardOf, h('p', { class: 'sentence' }, words.unpaired(why))) : null;
 }
 

@@ -2,6 +2,7 @@
 
 import { VirtualList } from '../widgets/list.ts';
 import type { Place } from '../wire/capture.ts';
+import type { ListingKind } from '../wire/facts.ts';
 import { nodesAt, splitLines } from '../engine/listings.ts';
 import type { State } from '../state/page.ts';
 import type { Words } from '../state/words.ts';
@@ -9,7 +10,7 @@ import { h, replace } from '../widgets/dom.ts';
 import { register } from './panel.ts';
 import { highlight, type CodeLanguage } from '../widgets/highlight.ts';
 
-const ROW = 19; // pixels, as .listing .code-line in main.css
+const ROW = 19; // pixels, as .listing .code-line in css/listings.css
 const LONGEST = 4000; // letters of a line that are drawn
 const MOST_TICKS = 400;
 
@@ -193,8 +194,11 @@ function languageOf(kind: string, text: string): CodeLanguage {
   return /^\s*#include\b|\b__global__\b|^\s*(?:extern "C"|using namespace)\b/m.test(text.slice(0, 20_000)) ? 'cpp' : 'python';
 }
 
+/** The text that says why a graph ended where it did. */
+export const BREAKS: ListingKind = 'breaks';
+
 /** Which texts to begin with: those whose lines are joined to operators. */
-const FIRST = ['code', 'native', 'table'];
+const FIRST: readonly string[] = ['code', 'native', 'table'] satisfies ListingKind[];
 
 /** The kind that was chosen, or the one to begin with. */
 function kindOf({ shown, listing }: State): string {

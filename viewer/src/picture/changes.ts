@@ -1,10 +1,10 @@
 // What a box of a stage may be marked with: the class of its change since the stage before.
 
-import { CHANGE_CLASSES } from '../wire/facts.ts';
+import { CHANGE_CLASSES, type ChangeClass } from '../wire/facts.ts';
 
 /** Classes of changes, in the order that boxes and lists have them. A number by box is a place in it plus one; 0 is "the same". */
 export const CHANGES = CHANGE_CLASSES.filter((kind) => kind !== 'same');
-export type ChangeKind = Exclude<(typeof CHANGE_CLASSES)[number], 'same'>;
+export type ChangeKind = Exclude<ChangeClass, 'same'>;
 
 /** What stands on a box beside its colour. */
 export const SYMBOLS: Record<ChangeKind, string> = {

@@ -1,5 +1,7 @@
 // The texts of the Cost tab and of figures, in English and Chinese.
 
+import type { MemoryClass } from '../wire/facts.ts';
+
 export const COSTS_EN = {
   views: { treemap: 'Treemap', memory: 'Memory', roofline: 'Roofline' },
   help: {
@@ -41,7 +43,7 @@ export const COSTS_EN = {
     gradient: 'gradients',
     activation: 'activations',
     temporary: 'temporary',
-  },
+  } satisfies Record<MemoryClass, string>,
   peak: 'peak',
   peakMemory: 'Peak memory',
   atPeak: 'Live at the peak',
