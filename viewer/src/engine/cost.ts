@@ -8,7 +8,10 @@ const UNKNOWN = HOW.indexOf('unknown');
 const { costs: COSTS, lifetimes: LIFETIMES, parameters: PARAMETERS } = FACTS;
 
 /** Figures that add up: by operator, and by module. */
-export type Figure = 'macs' | 'causal' | 'other' | 'read' | 'written' | 'bytes' | 'parameters' | 'activations';
+export type CostFigure = 'macs' | 'causal' | 'other' | 'read' | 'written' | 'bytes' | 'parameters' | 'activations';
+
+/** What the map shows: what operators cost, and what was measured. */
+export type Figure = CostFigure | 'time';
 
 export interface Storages {
   value: Int32Array; // that owns it
@@ -48,7 +51,7 @@ export class Costs {
   }
 
   /** By operator; NaN where it is not known. */
-  of(figure: Figure): Float64Array {
+  of(figure: CostFigure): Float64Array {
     const known = this.made.get(figure);
     if (known) return known;
     let column: Float64Array;

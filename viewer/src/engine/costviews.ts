@@ -4,7 +4,7 @@ import { scopePath } from '../wire/scopes.ts';
 import { PHASES } from '../scene.ts';
 import { inside, ref } from './answers.ts';
 import { MEMORY_CLASSES } from '../wire/facts.ts';
-import type { Costs, Figure } from './cost.ts';
+import type { CostFigure, Costs, Figure } from './cost.ts';
 import { row } from '../wire/csr.ts';
 import type { AliveRow, CostMap, MemoryLine, RoofPoint, Roofs, Totals } from './messages.ts';
 import { standing, type Device } from './roofs.ts';
@@ -33,12 +33,12 @@ const made = new WeakMap<View['tree'], Map<Figure, Sums>>();
 
 /** Figures of operators and of groups with all inside. What is not drawn counts in its module. */
 function sums(view: View, costs: Costs, figure: Figure): Sums {
-  const { tree, graph } = view;
+  const { tree, graph, metrics } = view;
   let known = made.get(tree);
   if (!known) made.set(tree, (known = new Map()));
   const before = known.get(figure);
   if (before) return before;
-  const column = costs.of(figure);
+  const column = metrics.byNode(figure, costs);
   const own = new Float64Array(graph.nodes);
   const groups = new Float64Array(tree.groups);
   const unknownOps = new Map<string, number>();
@@ -113,7 +113,7 @@ function crumbs(view: View, item: number): CostMap['path'] {
 
 export function totals({ metrics: { costs } }: View): Totals | null {
   if (!costs) return null;
-  const sum = (figure: Figure) => costs.of(figure).reduce((total, value) => (value > 0 ? total + value : total), 0);
+  const sum = (figure: CostFigure) => costs.of(figure).reduce((total, value) => (value > 0 ? total + value : total), 0);
   let atLeast = false;
   for (let node = 0; node < costs.nodes && !atLeast; node++) atLeast = costs.atLeast(node);
   const line = timeline(costs);

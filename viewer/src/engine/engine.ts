@@ -425,10 +425,11 @@ export class Engine implements Served<Commands> {
     return (info.metrics = Metrics.names(capture));
   }
 
-  /** Read what operators cost, before a call that asks for it: the first picture does not wait for that. */
+  /** Read what operators cost and took, before a call that asks for it: the first picture does not wait for that. */
   async count(): Promise<void> {
     const { metrics, capture, stage } = this.view;
     metrics.costs ??= await Costs.read(capture, stage);
+    await metrics.measured;
   }
 }
 

@@ -14,7 +14,7 @@ import { csv, table } from './rows.ts';
 import type { View } from './view.ts';
 
 interface Manner {
-  counted?: boolean; // what operators cost is read before it is answered: the first picture does not wait for that
+  counted?: boolean; // what operators cost and took is read before it is answered: the first picture does not wait for that
   moves?: boolean; // the buffers of the answer are handed over, not copied: nobody here needs them any more
 }
 
@@ -35,7 +35,7 @@ export const QUESTIONS = {
   details: question(details, COUNTED),
   children: question(children),
   labels: question(labels),
-  kernels: question(kernels),
+  kernels: question(kernels, COUNTED),
   kernel: question(kernel),
   find: question(found),
   trace: question(trace),

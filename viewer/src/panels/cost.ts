@@ -149,6 +149,7 @@ register({
         roofs: (device) => client.roofs(device),
         select: (items) => act.select(items),
         hover: (items) => act.outline(items),
+        isTimed: () => state.info.get()?.metrics.includes('time') === true,
         run,
         changed: () => address.set(panel.state),
       },

@@ -23,6 +23,7 @@ export const COSTS_EN = {
     parameters: 'Parameters',
     bytes: 'Bytes read and written',
     activations: 'Activations',
+    time: 'Measured time',
   },
   columns: {} as Record<string, string>,
   how: 'how',
@@ -87,6 +88,7 @@ export const COSTS_ZH: typeof COSTS_EN = {
     parameters: '参数量',
     bytes: '读写字节',
     activations: '激活',
+    time: '实测时间',
   },
   columns: {
     'causal MACs': '因果注意力 MACs',
