@@ -2,6 +2,7 @@
 
 import { Minimap } from '../draw/minimap.ts';
 import { Renderer } from '../draw/renderer.ts';
+import { dark, light } from '../draw/theme.ts';
 import type { Address, Content } from '../engine/content.ts';
 import type { Device } from '../engine/roofs.ts';
 import type { Panel } from '../panels/panel.ts';
@@ -49,7 +50,10 @@ function makePlaces() {
 }
 
 export class Page {
-  readonly state: State = newState();
+  readonly state: State = newState({
+    language: navigator.language.startsWith('zh') ? 'zh' : 'en',
+    theme: matchMedia('(prefers-color-scheme: dark)').matches ? dark : light,
+  });
   readonly views = new Views((error) => this.fail(error));
   readonly places: Places = makePlaces();
   readonly renderer: Renderer;

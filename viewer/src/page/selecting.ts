@@ -88,7 +88,8 @@ export async function stepResult(page: Page, by: number): Promise<void> {
   const { state } = page;
   const { nodes } = state.search.get();
   if (!nodes.length) return;
-  const at = (state.result.get() + by + nodes.length) % nodes.length;
+  const from = state.result.get() < 0 && by < 0 ? 0 : state.result.get(); // before the first is the last
+  const at = (from + by + nodes.length) % nodes.length;
   state.result.set(at);
   await select(page, [nodes[at]!], true);
 }

@@ -1,6 +1,6 @@
 // What the page knows. Everything on it follows from these values; only commands (page/) set them.
 
-import { dark, light, type Theme } from '../draw/theme.ts';
+import type { Theme } from '../draw/theme.ts';
 import type { CaptureInfo, Details, Picture, StageInfo, Totals, ViewOptions } from '../engine/messages.ts';
 import { Derived, Value } from './store.ts';
 import { LANGUAGES, type Language } from './words.ts';
@@ -25,7 +25,8 @@ export interface Search {
 
 export type State = ReturnType<typeof newState>;
 
-export function newState() {
+/** `atFirst`: what the browser asks for. */
+export function newState(atFirst: { language: Language; theme: Theme }) {
   // What is shown.
   const captures = new Value<CaptureInfo[]>('captures', []);
   const capture = new Value('capture', 0);
@@ -50,7 +51,7 @@ export function newState() {
 
   // How it is drawn.
   const options = new Value<ViewOptions>('options', { direction: 'down', split: true, side: true, hidden: [], constants: false });
-  const language = new Value<Language>('language', navigator.language.startsWith('zh') ? 'zh' : 'en');
+  const language = new Value<Language>('language', atFirst.language);
 
   return {
     captures,
@@ -89,7 +90,7 @@ export function newState() {
     edgeWidth: new Value<'plain' | 'bytes'>('edgeWidth', 'plain'),
     /** Gradient links of all boxes, not only of the selected one. */
     allPairs: new Value('allPairs', false),
-    theme: new Value<Theme>('theme', matchMedia('(prefers-color-scheme: dark)').matches ? dark : light),
+    theme: new Value<Theme>('theme', atFirst.theme),
     language,
     words: new Derived('words', () => LANGUAGES[language.get()]),
 
