@@ -77,3 +77,27 @@ def text_of(seconds: float) -> str:
             number = seconds / size
             return f"{number:.0f} {unit}" if number >= 100 else f"{number:#.3g} {unit}"
     raise AssertionError
+
+
+@pytest.mark.parametrize("framework", ["torch", "paddle", "jittor", "hidet"])  # MegEngine refuses values=True
+def test_recorded_values_have_a_panel(page: Page, tmp_path: Path, framework: str) -> None:
+    capture = opscope.open(PAGE / f"times_{framework}.opscope")
+    capture.save(tmp_path / "values.html")
+    table = capture.tables["value statistics"]
+    ready(page, (tmp_path / "values.html").as_uri())
+    page.get_by_role("tab", name="Values").click()
+    page.evaluate("opscope.idle()")
+    expect(page.locator(".table-tools .hint")).to_contain_text(f"{len(table.index)} tensor")
+    mean = table.columns["mean"]
+    made = [(row, capture.graph.value(int(value)).producer) for row, value in enumerate(table.index) if mean.known[row]]
+    row, node = next((row, maker) for row, maker in made if maker is not None)
+    page.evaluate(f"opscope.select(['#{node.index}'])")
+    shown = page.locator(".virtual .table-row.selected .cell:nth-child(6)").first
+    assert float(shown.inner_text().replace("−", "-")) == pytest.approx(float(mean.values[row]), rel=1e-3)
+
+
+def test_without_values_there_is_no_such_panel(page: Page, tmp_path: Path) -> None:
+    opscope.open(PAGE / "times_megengine.opscope").save(tmp_path / "none.html")
+    ready(page, (tmp_path / "none.html").as_uri())
+    expect(page.get_by_role("tab", name="Table")).to_be_visible()
+    expect(page.get_by_role("tab", name="Values")).to_have_count(0)

@@ -155,6 +155,7 @@ export class Engine implements Served<Commands> {
       sources,
       metrics: Metrics.names(capture),
       costs: Costs.has(capture),
+      facts: [...new Set(manifest.tables.map(({ fact }) => fact ?? ''))],
     };
     this.entries.push({ info, capture, diffs });
     return info;

@@ -54,6 +54,7 @@ export interface CaptureInfo {
   sources: string[];
   metrics: string[]; // numeric columns by which boxes can be coloured
   costs: boolean; // what operators cost is here
+  facts: string[]; // kinds of facts (wire/facts.ts) that are here
 }
 
 export interface ViewOptions {

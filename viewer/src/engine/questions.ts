@@ -11,6 +11,7 @@ import { kindsOf } from './kinds.ts';
 import { items, paths } from './names.ts';
 import { between, trace } from './paths.ts';
 import { csv, table } from './rows.ts';
+import { values } from './values.ts';
 import type { View } from './view.ts';
 
 interface Manner {
@@ -58,13 +59,14 @@ export const QUESTIONS = {
   changes: question(changes),
   follow: question(follow),
   drawn: question(drawn),
-  // costs
+  // costs and values
   costMap: question(costMap, COUNTED),
   memoryLine: question(memoryLine, COUNTED),
   alive: question(alive, COUNTED),
   steps: question(steps, COUNTED),
   roofs: question(roofs, COUNTED),
   totals: question(totals, COUNTED),
+  values: question(values),
 };
 
 export function isQuestion(call: string): call is keyof typeof QUESTIONS {

@@ -9,3 +9,4 @@ import './listing.ts';
 import './kernelcode.ts';
 import './cost.ts';
 import './table.ts';
+import './values.ts';
