@@ -12,7 +12,7 @@ export interface ValueRow {
   name: string;
   op: string; // that makes it
   type: string;
-  figures: (number | null)[]; // by place in STATISTICS
+  figures: (number | null)[]; // by place in STATISTICS; null: not known, NaN: that is what was measured
 }
 
 /** All tensors of the stage of which there are statistics, those with NaN or infinite numbers first. */
@@ -24,7 +24,7 @@ export async function values(view: View): Promise<ValueRow[]> {
   const { strings } = capture.pools;
   const columns = STATISTICS.map((name) => {
     const column = FACTS.values.columns[name];
-    return table.has(column) ? table.numbers(column) : null;
+    return table.has(column) ? table.figures(column) : null;
   });
   const rows = Array.from(table.int32('index'), (value, row): ValueRow => {
     const maker = graph.producer[value]!;
@@ -33,7 +33,7 @@ export async function values(view: View): Promise<ValueRow[]> {
       name: strings.at(graph.valueName[value]!),
       op: maker < 0 ? '' : strings.at(graph.op[maker]!),
       type: types.text(graph.type[value]!),
-      figures: columns.map((column) => (column && !Number.isNaN(column[row]!) ? column[row]! : null)),
+      figures: columns.map((column) => column?.[row] ?? null),
     };
   });
   const bad = ({ figures }: ValueRow) => ((figures[4] ?? 0) > 0 || (figures[5] ?? 0) > 0 ? 0 : 1);
