@@ -13,7 +13,13 @@ from playwright.sync_api import Page, expect
 from steps import ready
 
 PAGE = Path(__file__).parent.parent / "data" / "page"
-FRAMEWORKS = ["torch", "paddle", "jittor", "hidet", "megengine"]  # Jittor's times are of kernels, the others' of operators
+FRAMEWORKS = [
+    "torch",
+    "paddle",
+    "jittor",
+    "hidet",
+    "megengine",
+]  # Jittor's times are of kernels, the others' of operators
 
 
 def state(page: Page) -> dict[str, Any]:

@@ -20,7 +20,7 @@ function describe({ state, panels, renderer }: Page, split: SplitPane): Record<s
   const tab = state.low.get();
   return {
     captures: state.captures.get().map(({ id, name, framework }) => ({ id, name, framework })),
-    capture: state.capture.get(),
+    capture: Math.max(0, state.capture.get()),
     stage: state.shown.get()?.name ?? null,
     stages: stages.map(({ name, nodes, seconds, changes }) => ({ name, nodes, seconds, changes: countsOf(changes) })),
     compare: state.compare.get(),

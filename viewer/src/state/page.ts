@@ -29,7 +29,7 @@ export type State = ReturnType<typeof newState>;
 export function newState(atFirst: { language: Language; theme: Theme }) {
   // What is shown.
   const captures = new Value<CaptureInfo[]>('captures', []);
-  const capture = new Value('capture', 0);
+  const capture = new Value('capture', -1); // none yet
   const stage = new Value('stage', 0);
   const picture = new Value<Picture | null>('picture', null);
   const info = new Derived('info', () => captures.get()[capture.get()]);
