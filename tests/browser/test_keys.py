@@ -1,14 +1,15 @@
-"""The page by keyboard alone: every control answers to Enter and Space, the focus stays where it is, tips and menus go."""
+"""The page by keyboard: Enter and Space press every control, the focus stays where it is, tips and menus go."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import opscope
 import pytest
 from playwright.sync_api import Page, expect
 from steps import ready
+
+import opscope
 
 DATA = Path(__file__).parent.parent / "data"
 JITTOR = DATA / "jittor"

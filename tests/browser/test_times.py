@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import opscope
 import pytest
-from opscope.analysis.times import node_times
 from playwright.sync_api import Page, expect
 from steps import ready
+
+import opscope
+from opscope.analysis.times import node_times
 
 PAGE = Path(__file__).parent.parent / "data" / "page"
 FRAMEWORKS = [

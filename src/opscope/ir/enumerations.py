@@ -23,7 +23,7 @@ CHANGE_CLASSES = ("fused", "split", "rewritten", "changed", "moved", "removed", 
 # How we know that operators of two stages belong together.
 EVIDENCE = ("reported", "name", "structure")
 
-# Kinds of pairs of nodes, of sets of nodes, and of a framework's own texts. Captures may hold others; these mean something.
+# Kinds of pairs of nodes, of sets of nodes, and of a framework's own texts. Captures may hold others too.
 LINK_KINDS = ("grad", "recompute", "alias", "control")
 GROUP_KINDS = ("kernel", "partition", "pattern")
 LISTING_KINDS = ("table", "code", "native", "signature", "symbols", "breaks")
