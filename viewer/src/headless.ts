@@ -2,9 +2,9 @@
 // The capture comes as the bytes of an .opscope file whose members are stored, not deflated: there are no streams here.
 
 import './headless/globals.ts';
-import type { SceneIndex } from './draw/spatial.ts';
+import type { SceneIndex } from './picture/spatial.ts';
 import { dark, light } from './draw/theme.ts';
-import { row } from './engine/csr.ts';
+import { row } from './wire/csr.ts';
 import { Engine } from './engine/engine.ts';
 import type { Picture, ViewOptions } from './engine/messages.ts';
 import { visible } from './engine/visible.ts';
@@ -70,7 +70,7 @@ export async function draw(bytes: Uint8Array, wanted: Wanted): Promise<Drawn> {
   }
   const unknown: string[] = [];
   for (const path of wanted.open) {
-    const items = engine.items([path]);
+    const items = engine.ask.items([path]);
     if (items.length === 0) unknown.push(path);
     else picture = opened(engine, items);
   }

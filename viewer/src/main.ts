@@ -2,10 +2,11 @@
 
 import type { Address, Content } from './engine/content.ts';
 import type { Device } from './engine/roofs.ts';
-import { App, type Services } from './page/app.ts';
-import { handle } from './page/handle.ts';
+import { openPage } from './page/app.ts';
+import { addFile } from './page/files.ts';
+import type { Services } from './page/page.ts';
 import { serve } from './engine/worker.ts';
-import { breath } from './panels/later.ts';
+import { breath } from './state/later.ts';
 import { connect } from './state/client.ts';
 
 interface Config {
@@ -25,14 +26,14 @@ function start(script: HTMLScriptElement | null): void {
   const root = document.getElementById('opscope');
   const config = JSON.parse(document.getElementById('opscope-config')?.textContent ?? '{"mode":"file","captures":[]}') as Config;
   if (!root) return;
-  const app = new App(root, connect(worker(script)), services(config));
-  (window as unknown as { opscope: unknown }).opscope = handle(app);
-  app.run(
+  const { page, handle } = openPage(root, connect(worker(script)), services(config));
+  Object.assign(window, { opscope: handle });
+  page.run(
     (async () => {
       for (const capture of config.captures) {
         await breath(); // the empty page is there at once
         const costs = capture.costs ? address(capture.costs, config) : undefined;
-        await app.add(content(capture, config), capture.name, costs, config.captures.length);
+        await addFile(page, content(capture, config), capture.name, costs, config.captures.length);
       }
     })(),
   );

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 
 from .pools import Frame
-
-# What a framework's own files are called, wherever it is installed. `viewer/src/wire/facts.ts` is generated from here.
-FRAMEWORK_FILE = re.compile(r"[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|<frozen")
+from .spellings import FRAMEWORK_FILE
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,7 @@
 // What every operator costs, from the facts of an annotated capture.
 
 import type { Capture } from '../wire/capture.ts';
-import { FACTS, HOW } from '../wire/facts.ts';
+import { FACTS, HOW, type How } from '../wire/facts.ts';
 import type { Table } from '../wire/table.ts';
 import { Gaps } from './gaps.ts';
 
@@ -9,7 +9,10 @@ const UNKNOWN = HOW.indexOf('unknown');
 const { costs: COSTS, lifetimes: LIFETIMES, parameters: PARAMETERS } = FACTS;
 
 /** Figures that add up: by operator, and by module. */
-export type Figure = 'macs' | 'causal' | 'other' | 'read' | 'written' | 'bytes' | 'parameters' | 'activations';
+export type CostFigure = 'macs' | 'causal' | 'other' | 'read' | 'written' | 'bytes' | 'parameters' | 'activations';
+
+/** What the map shows: what operators cost, and what was measured. */
+export type Figure = CostFigure | 'time';
 
 export interface Storages {
   value: Int32Array; // that owns it
@@ -50,7 +53,7 @@ export class Costs {
   }
 
   /** By operator; NaN where it is not known. */
-  of(figure: Figure): Float64Array {
+  of(figure: CostFigure): Float64Array {
     const known = this.made.get(figure);
     if (known) return known;
     let column: Float64Array;
@@ -80,7 +83,7 @@ export class Costs {
     return total;
   }
 
-  how(node: number): (typeof HOW)[number] {
+  how(node: number): How {
     return HOW[this.column('how')[node]!] ?? 'unknown';
   }
 

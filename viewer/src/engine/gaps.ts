@@ -2,12 +2,12 @@
 
 import type { Capture } from '../wire/capture.ts';
 import { FACTS, GAP_TOUCHES } from '../wire/facts.ts';
-import type { Figure } from './cost.ts';
+import type { CostFigure } from './cost.ts';
 
 const { gaps: GAPS } = FACTS;
 type Touch = (typeof GAP_TOUCHES)[number];
 
-const TOUCHES: Record<Figure, Touch> = {
+const TOUCHES: Record<CostFigure, Touch> = {
   macs: 'compute',
   causal: 'compute',
   other: 'compute',
@@ -53,12 +53,12 @@ export class Gaps {
   }
 
   /** Those that make a figure of everything too low. */
-  of(figure: Figure): Gap[] {
+  of(figure: CostFigure): Gap[] {
     return this.all.filter((gap) => gap.touches.includes(TOUCHES[figure]));
   }
 
   /** Whether a figure of a scope with all that is inside it is too low; phase -1: of all phases. */
-  reach(figure: Figure, scope: number, phase: number): boolean {
+  reach(figure: CostFigure, scope: number, phase: number): boolean {
     return this.of(figure).some(
       (gap) =>
         (phase < 0 || gap.phase < 0 || gap.phase === phase) && (this.isIn(gap.scope, scope) || (gap.inside && this.isIn(scope, gap.scope))),

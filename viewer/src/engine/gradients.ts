@@ -2,7 +2,7 @@
 
 import type { Capture } from '../wire/capture.ts';
 import { FACTS } from '../wire/facts.ts';
-import { shortNumber } from './figures.ts';
+import { shortNumber } from '../text/figures.ts';
 
 const FIGURES = ['norm', 'min', 'max', 'mean'] as const;
 const COUNTS = ['nan', 'inf'] as const;

@@ -3,11 +3,11 @@
 import type { Graph, Pools } from '../wire/capture.ts';
 import { layoutNested, type LayoutCache } from '../layout/nested.ts';
 import type { NestedGraph, NestedLayout, Options } from '../layout/types.ts';
-import { compact } from '../draw/metrics.ts';
+import { compact } from '../picture/sizes.ts';
 import { BoxKind, PHASES, ROLES, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { layoutColumns } from '../layout/columns.ts';
-import type { Csr } from './csr.ts';
+import type { Csr } from '../wire/csr.ts';
 import { Titles } from './titles.ts';
 import { groupClass, groupTitle, type Tree } from './tree.ts';
 import type { Types } from './types.ts';

@@ -6,7 +6,7 @@
 import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES } from '../scene.ts';
 import type { Bodies } from './compose.ts';
-import { csr, row, type Csr } from './csr.ts';
+import { csr, row, type Csr } from '../wire/csr.ts';
 
 export interface Tree {
   nodes: number; // operators
@@ -259,14 +259,4 @@ export function groupTitle(tree: Tree, pools: Pools, group: number): string {
 
 export function groupClass(tree: Tree, pools: Pools, group: number): string {
   return group === 0 || tree.isPhase[group] || tree.labels.has(group) ? '' : pools.scopes.cls.at(tree.scope[group]!);
-}
-
-/** The path of a scope, as opscope writes it everywhere. */
-export function scopePath(pools: Pools, scope: number): string {
-  const parts: string[] = [];
-  for (let s = scope; s > 0; s = pools.scopes.parent[s]!) {
-    const name = pools.scopes.name.at(s) || `(${pools.scopes.cls.at(s)})`;
-    parts.push(pools.scopes.call[s] ? `${name}#${pools.scopes.call[s]! + 1}` : name);
-  }
-  return parts.reverse().join('/');
 }

@@ -53,14 +53,3 @@ export class Types {
     return (this.sizes[type] = bits === undefined || Number.isNaN(count) ? -1 : Math.ceil((count * bits) / 8));
   }
 }
-
-export function bytesText(bytes: number): string {
-  if (bytes < 0) return 'size not known';
-  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-  let unit = 0;
-  while (bytes >= 1000 && unit < units.length - 1) {
-    bytes /= 1000;
-    unit++;
-  }
-  return `${bytes >= 100 || unit === 0 ? Math.round(bytes) : bytes.toPrecision(3)} ${units[unit]}`;
-}

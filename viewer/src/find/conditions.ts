@@ -3,9 +3,9 @@
 // Terms are tried on what many nodes share (a string, a type, a scope, a stack, a set of attributes), each distinct one
 // once; the columns of the graph then spread the verdicts over the nodes.
 
+import { scopePath } from '../wire/scopes.ts';
 import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES, ROLES } from '../scene.ts';
-import { scopePath } from '../engine/tree.ts';
 import { comparison } from './compare.ts';
 import { attrTest, chosen, frameTest, shapeTest, textTest, type Test } from './match.ts';
 import type { Term } from './parse.ts';

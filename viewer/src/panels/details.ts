@@ -1,13 +1,13 @@
 // What the selected box is.
 
+import { bytesText } from '../text/figures.ts';
 import type { Details, Ref } from '../engine/messages.ts';
-import { bytesText } from '../engine/types.ts';
 import { PHASES } from '../scene.ts';
 import { ATTRIBUTES } from '../wire/facts.ts';
 import type { Words } from '../state/words.ts';
-import { h, replace, short } from './dom.ts';
+import { h, replace, short } from '../widgets/dom.ts';
 import { stackOf } from './frames.ts';
-import { howText, metricName } from './table.ts';
+import { howText, metricName } from '../state/figures.ts';
 
 export interface DetailActions {
   select(items: number[]): void;

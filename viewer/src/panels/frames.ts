@@ -1,6 +1,6 @@
 // Where an operator was called: the user's frames, and the framework's own, which are folded.
 
-import { FRAMEWORK_FILE } from '../wire/facts.ts';
+import { SPELLINGS } from '../wire/facts.ts';
 
 export interface Frame {
   file: string;
@@ -9,7 +9,7 @@ export interface Frame {
 }
 
 export function isFramework(file: string): boolean {
-  return FRAMEWORK_FILE.test(file);
+  return SPELLINGS.FRAMEWORK_FILE.test(file);
 }
 
 export interface Stack {

@@ -23,7 +23,7 @@ import {
   TITLE_SIZE,
   TITLE_WEIGHT,
   widthOfBytes,
-} from '../draw/metrics.ts';
+} from '../picture/sizes.ts';
 import type { Theme } from '../draw/theme.ts';
 import { panelOf, textOn } from '../draw/theme.ts';
 import type { Rect } from '../draw/viewport.ts';

@@ -3,18 +3,34 @@
 export const FILE_VERSION = 2;
 
 export const PHASES = ['init', 'forward', 'backward', 'recompute', 'optimizer', 'other'] as const;
+export type Phase = (typeof PHASES)[number];
 
 export const ROLES = ['input', 'parameter', 'buffer', 'constant', 'activation', 'gradient', 'state'] as const;
+export type Role = (typeof ROLES)[number];
 
 export const HOW = ['exact', 'zero', 'estimated', 'unknown'] as const;
+export type How = (typeof HOW)[number];
 
 export const MEMORY_CLASSES = ['parameter', 'buffer', 'state', 'input', 'constant', 'gradient', 'activation', 'temporary'] as const;
+export type MemoryClass = (typeof MEMORY_CLASSES)[number];
 
 export const CHANGE_CLASSES = ['fused', 'split', 'rewritten', 'changed', 'moved', 'removed', 'added', 'same'] as const;
+export type ChangeClass = (typeof CHANGE_CLASSES)[number];
 
 export const EVIDENCE = ['reported', 'name', 'structure'] as const;
+export type Evidence = (typeof EVIDENCE)[number];
 
 export const GAP_TOUCHES = ['compute', 'traffic', 'memory', 'parameters'] as const;
+export type GapTouches = (typeof GAP_TOUCHES)[number];
+
+export const LINK_KINDS = ['grad', 'recompute', 'alias', 'control'] as const;
+export type LinkKind = (typeof LINK_KINDS)[number];
+
+export const GROUP_KINDS = ['kernel', 'partition', 'pattern'] as const;
+export type GroupKind = (typeof GROUP_KINDS)[number];
+
+export const LISTING_KINDS = ['table', 'code', 'native', 'signature', 'symbols', 'breaks'] as const;
+export type ListingKind = (typeof LISTING_KINDS)[number];
 
 /** Bits of one element, by every spelling of a dtype in lower case; only dtypes of a fixed size. */
 export const DTYPE_BITS: Readonly<Record<string, number>> = {
@@ -182,9 +198,6 @@ export const MOST_LANES = 1024; // of a vector
 /** Measured figures of a tensor: columns of `values`, and fields of the search language. */
 export const VALUE_FIGURES = ['norm', 'min', 'max', 'mean', 'std', 'nan', 'inf'] as const;
 
-/** The files of a framework's own: opscope.ir.places says which of an operator's lines is the user's. */
-export const FRAMEWORK_FILE = /[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|<frozen/;
-
 /** Units of time, in seconds. */
 export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, us: 1e-6, ns: 1e-9 };
 
@@ -218,3 +231,14 @@ export const FACTS = {
 
 /** Attributes that opscope itself writes. */
 export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', UNPAIRED: 'unpaired', FILE: 'file' } as const;
+
+/** How frameworks spell what the page recognises. */
+export const SPELLINGS = {
+  FRAMEWORK_FILE: /[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|<frozen/,
+  NATIVE_OPERATOR: /^(?:torch\.ops\.)?(?:aten|prims|prim)(?:\.|::)(\w+)/,
+  PYTHON_OPERATOR: /^(?:torch\.(?:nn\.functional|nn|_C\._nn|_C\._linalg|_C)|nn\.functional|torch|nn|F|_?operator|Tensor|builtins|math)\.(\w+)$/,
+  OPERATOR_GROUP: /^(?:binary|unary)\./,
+  READS_ATTRIBUTE: 'GetAttr',
+  CALLS_METHOD: 'CallMethod',
+  SAVED_COPY: /^(?:torch\.ops\.)?aten(?:\.|::)detach(?:\.default)?$/,
+} as const;

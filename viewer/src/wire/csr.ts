@@ -1,6 +1,6 @@
 // Lists of integers by row, in two typed arrays.
 
-import { starts } from '../wire/capture.ts';
+import { starts } from './capture.ts';
 
 export interface Csr {
   start: Int32Array;

@@ -11,7 +11,8 @@ export interface CodeOptions {
   onLine?: (line: number) => void;
 }
 
-export function showCode(container: HTMLElement, text: string, options: CodeOptions): void {
+/** Shows it; returns the line that was scrolled to. */
+export function showCode(container: HTMLElement, text: string, options: CodeOptions): HTMLElement | undefined {
   const body = h('div', { class: 'code', tabindex: 0, role: 'list' });
   const rows = highlight(text, options.language).map((tokens, i) => {
     const line = i + 1;
@@ -40,4 +41,5 @@ export function showCode(container: HTMLElement, text: string, options: CodeOpti
     const next = by > 0 ? lines.find((line) => line > first) : lines.filter((line) => line < (first || Infinity)).at(-1);
     if (next !== undefined) options.onLine(next);
   });
+  return first ? rows[first - 1] : options.top ? rows[options.top - 1] : undefined;
 }

@@ -1,7 +1,5 @@
 // Figures as people read them.
 
-import { bytesText } from './types.ts';
-
 const STEPS = ['', 'k', 'M', 'G', 'T', 'P', 'E'];
 
 /** 1.81 G; small whole numbers as they are. */
@@ -49,4 +47,15 @@ export function figureText(name: string, value: number | null): string | null {
   if (name === 'MACs' || name === 'causal MACs') return value < 1000 ? String(value) : `${shortNumber(value)}MACs`;
   if (name === 'other FLOPs') return value < 1000 ? String(value) : `${shortNumber(value)}FLOPs`;
   return name === 'kernels' ? value.toLocaleString('en') : shortNumber(value);
+}
+
+export function bytesText(bytes: number): string {
+  if (bytes < 0) return 'size not known';
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  let unit = 0;
+  while (bytes >= 1000 && unit < units.length - 1) {
+    bytes /= 1000;
+    unit++;
+  }
+  return `${bytes >= 100 || unit === 0 ? Math.round(bytes) : bytes.toPrecision(3)} ${units[unit]}`;
 }

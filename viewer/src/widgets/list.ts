@@ -1,44 +1,7 @@
-// Making elements. Text is always set as text, so no name in a file can become markup.
+// A list of any length, of which only the rows in view exist.
 
-import { later } from './later.ts';
-
-type Child = Node | string | null | undefined | false;
-type Props = Record<string, unknown>;
-
-const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-
-/** Text without marks that turn the direction of writing: with them a name can look like another one. */
-export function straight(text: string): string {
-  return text.replace(TURNING, '\ufffd');
-}
-
-export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(props)) {
-    if (value === undefined || value === false || value === null) continue;
-    if (name.startsWith('on')) element.addEventListener(name.slice(2), value as EventListener);
-    else if (name === 'class') element.className = String(value);
-    else if (name === 'style') element.style.cssText = String(value);
-    else element.setAttribute(name, value === true ? '' : straight(String(value)));
-  }
-  for (const child of children) if (child || child === '') element.append(typeof child === 'string' ? straight(child) : child);
-  return element;
-}
-
-export function replace(element: Element, ...children: Child[]): void {
-  const shown = children.filter((child): child is Node | string => Boolean(child));
-  element.replaceChildren(...shown.map((child) => (typeof child === 'string' ? straight(child) : child)));
-}
-
-/** Long names are cut in the middle, where they differ least. */
-export function short(text: string, most = 80): string {
-  return text.length <= most ? text : `${text.slice(0, Math.ceil(most * 0.6))}…${text.slice(-Math.floor(most * 0.35))}`;
-}
-
-/** Rows of a definition list. */
-export function pairs(rows: [string, string][]): HTMLElement[] {
-  return rows.flatMap(([key, text]) => [h('dt', {}, key), h('dd', {}, short(text, 400))]);
-}
+import { later } from '../state/later.ts';
+import { h } from './dom.ts';
 
 /** A list of any length: only the rows in view exist. */
 export class VirtualList {
@@ -52,7 +15,7 @@ export class VirtualList {
   constructor(
     private rowHeight: number,
     private row: (index: number) => HTMLElement | null,
-    props: Props = {},
+    props: Record<string, unknown> = {},
   ) {
     this.element = h('div', { class: 'virtual', tabindex: 0, ...props }, this.inner);
     this.element.addEventListener('scroll', () => ((this.top = this.element.scrollTop), this.drawNow(false)));
