@@ -112,11 +112,13 @@ export function zoom({ renderer, places }: Page, factor: number): void {
 }
 
 /** To the boxes of these items, as far as is needed. */
-export async function goTo({ state, client, renderer }: Page, items: number[]): Promise<void> {
+export async function goTo({ state, client, renderer, views }: Page, items: number[]): Promise<void> {
   const boxes = await client.boxes(items);
   const picture = state.picture.get();
   if (!boxes.length || !picture) return;
-  renderer.resize(); // a panel may have opened beside it just now
+  // A panel may have opened beside it just now: into the room that is left.
+  views.run();
+  renderer.resize();
   void renderer.camera.reveal(around(picture.scene, boxes));
 }
 
