@@ -15,7 +15,11 @@ ENDINGS = {
     "os._exit": ("sys.stdout.flush(); os._exit(4)", 4, "ended itself by os._exit(4)"),
     "fork": ("if os.fork(): os.wait()\nelse: torch.ones(3).sin(); sys.exit(5)", 0, "script.opscope: 2 operators"),
     "fork that runs on": ("pid = os.fork()\nif pid: os.waitpid(pid, 0)", 0, "script.opscope: 2 operators"),
-    "all children": ("try:\n    while True: os.wait()\nexcept ChildProcessError: pass", 0, "script.opscope: 2 operators"),
+    "all children": (
+        "try:\n    while True: os.wait()\nexcept ChildProcessError: pass",
+        0,
+        "script.opscope: 2 operators",
+    ),
     "our error": (
         "from opscope.errors import OpscopeError\nraise OpscopeError('no dot')",
         2,
@@ -37,9 +41,7 @@ def test_a_script_that_ends_in_its_own_way(name: str, tmp_path: Path) -> None:
     assert (left(tmp_path, errors) == "capture") == (name != "crash")
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_a_script_that_a_signal_ends(number: signal.Signals, tmp_path: Path) -> None:
     result = cut(number, 5, tmp_path)
     assert (result == "capture") == (number != signal.SIGKILL), result

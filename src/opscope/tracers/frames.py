@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from .arguments import attributes_of, is_a, tensors_in
 
@@ -46,7 +46,9 @@ def variables_of(frame: FrameType) -> dict[str, Any]:
 
 def _plain(held: Any) -> dict[str, Any]:
     """The variables in a namespace, whatever class of dictionary it is."""
-    found: dict[Any, Any] = dict(dict.items(held)) if is_a(held, dict) else {}
+    if not is_a(held, dict):
+        return {}
+    found: dict[Any, Any] = dict(dict.items(cast("dict[Any, Any]", held)))
     return {name: value for name, value in found.items() if type(name) is str}
 
 

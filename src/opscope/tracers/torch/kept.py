@@ -110,11 +110,12 @@ class Kept:
         base = next(base for base in _CONTAINERS if is_a(held, base))
         if base.__len__(held) > _MOST_ITEMS:
             return
-        before = base.copy(held)
+        before: Any = base.copy(held)
         if not is_a(held, dict):
             before = list(before)
         self._containers.append((base, held, before))
-        for item in list(before.values()) if is_a(held, dict) else before:
+        items: list[Any] = list(before.values() if is_a(held, dict) else before)
+        for item in items:
             self._look(item, depth)
 
     def _look_at_tensor(self, tensor: Any) -> None:
@@ -278,7 +279,7 @@ def _is_same(base: Any, held: Any, before: Any) -> bool:
     if base.__len__(held) != len(before):
         return False
     if base in (dict, OrderedDict):
-        pairs = zip(base.items(held), before.items(), strict=True)
+        pairs: Any = zip(base.items(held), before.items(), strict=True)
         return all(a is b and now is then for (a, now), (b, then) in pairs)
     if base is set:
         return set.__eq__(held, set(before)) is True
@@ -335,7 +336,7 @@ def _held_by(value: Any) -> list[Any]:
     if is_a(value, (list, tuple)):
         return list(cast("list[Any]", value))[:_MOST_ITEMS]
     if is_a(value, dict):
-        return list(dict.values(value))[:_MOST_ITEMS]
+        return list(dict.values(cast("dict[Any, Any]", value)))[:_MOST_ITEMS]
     if is_a(value, MethodType):
         owner = value.__self__
         return [owner, *attributes_of(owner).values(), value.__func__]
