@@ -73,9 +73,14 @@ def items_of(value: Any, most: int | None = None) -> Iterator[tuple[str, Any]]:
         slots = ((field, _slot(value, field)) for field in fields if field not in stored)
         yield from ((f".{field}", item) for field, item in [*_chosen(stored, fields), *slots])
     elif is_a(value, dict) and (most is None or dict.__len__(value) <= most):
-        pairs: list[tuple[Any, Any]] = list(dict.items(cast("dict[Any, Any]", value)))
-        for number, (key, item) in enumerate(pairs):
+        for number, (key, item) in enumerate(entries_of(value)):
             yield (f".{key}" if type(key) in _PLAIN_KEYS else f"[{number}]"), item
+
+
+def entries_of(value: Any) -> list[tuple[Any, Any]]:
+    """What a dictionary stores, of whatever class it is."""
+    plain: Any = dict
+    return list(plain.items(value))
 
 
 def attributes_of(value: Any) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
-from .arguments import attributes_of, is_a, tensors_in
+from .arguments import attributes_of, entries_of, is_a, tensors_in
 
 OWN = str(Path(__file__).parents[1]) + os.sep  # files below it are opscope's
 _MOST_FRAMES = 12  # up the stack, in search of a name
@@ -48,8 +48,7 @@ def _plain(held: Any) -> dict[str, Any]:
     """The variables in a namespace, whatever class of dictionary it is."""
     if not is_a(held, dict):
         return {}
-    found: dict[Any, Any] = dict(dict.items(cast("dict[Any, Any]", held)))
-    return {name: value for name, value in found.items() if type(name) is str}
+    return {name: value for name, value in entries_of(held) if type(name) is str}
 
 
 def held_in(frame: FrameType, kinds: type[Any] | tuple[type[Any], ...]) -> Iterator[tuple[str, Any]]:
