@@ -193,4 +193,4 @@ export const FACTS = {
 } as const;
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', MODULE: 'module', UNPAIRED: 'unpaired', FILE: 'file' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', UNPAIRED: 'unpaired', FILE: 'file' } as const;

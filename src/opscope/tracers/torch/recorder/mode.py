@@ -103,7 +103,9 @@ class Recorder:
         frame_at, caller, grad_enabled = sys._getframe, self._caller(), self._grad_enabled
         engine, nodes, lean = self._engine, self._nodes, self._lean
         run = self._fakes.run if self._fakes is not None else None
-        lock, opaque, around_others, numbers = self._calls.lock, self._opaque, self._around, self.threads
+        opaque, around_others, numbers = self._opaque, self._around, self.threads
+        # A lock is taken only once another thread works for this recording: `threads` has none before.
+        acquire, release = self._calls.lock.acquire, self._calls.lock.release
 
         def dispatch(
             mode: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -123,7 +125,7 @@ class Recorder:
             uses: list[int] = []
             constants: list[Any] = [number]
             written: list[Any] | None = None
-            lock.acquire()
+            is_locked = numbers and acquire()
             try:
                 # Before it runs: in-place operators change what their arguments show.
                 for (name, kind, argument), value in zip(schema.slots, args):  # noqa: B905 (defaults are left out)
@@ -149,12 +151,13 @@ class Recorder:
                     self._rare_inputs(schema, args, kwargs, uses, constants)
                 if len(outside) != self._seen_outside:
                     self._name_outside(caller(frame_at(0).f_back))
-                if schema.asks_numbers:
-                    self._look_at_numbers(schema, args, kwargs, constants)
-                if schema.may_write:
-                    written = self._about_to_write(schema, args, kwargs, uses)
-                elif schema.shows_more:
-                    written = []
+                if not schema.is_plain:
+                    if schema.asks_numbers:
+                        self._look_at_numbers(schema, args, kwargs, constants)
+                    if schema.may_write:
+                        written = self._about_to_write(schema, args, kwargs, uses)
+                    elif schema.shows_more:
+                        written = []
                 if around_others:
                     self._note_around(constants)
             except Exception as error:
@@ -164,14 +167,15 @@ class Recorder:
                 log.drop_unfinished()
                 raise
             finally:
-                lock.release()
+                if is_locked:
+                    release()
             if number < 0:
                 return func(*args, **kwargs) if run is None else run(func, args, kwargs)
             sequence = sequence_number() - 1
             began = clock() if times else 0.0
             out = func(*args, **kwargs) if run is None else run(func, args, kwargs)
             took = clock() - began if times else 0.0
-            lock.acquire()
+            is_locked = numbers and acquire()
             try:
                 if written is None and isinstance(out, tensor_type):
                     outputs_log.append(made(out, False))
@@ -237,7 +241,8 @@ class Recorder:
                 log.drop_unfinished()
                 raise
             finally:
-                lock.release()
+                if is_locked:
+                    release()
             return out
 
         return dispatch
@@ -378,8 +383,9 @@ class Recorder:
     def _accumulates(self, node: Any) -> None:
         variable = getattr(node, "variable", None)
         if variable is not None:
-            _, inner = next(plain(variable))
-            self.log.accumulated[self.log.count] = self._memory.storage_of(inner)
+            if self._open:
+                _, variable = next(plain(variable))
+            self.log.accumulated[self.log.count] = self._memory.storage_of(variable)
 
     def _caller(self) -> Callable[[FrameType | None], FrameType | None]:
         """From the frame that called us to the one that called the operator: torch wraps dispatch modes, to keep its
@@ -435,7 +441,7 @@ class Recorder:
         try:
             private.push_mode(mode)
             try:
-                return func(*args, **kwargs)
+                out = func(*args, **kwargs)
             finally:
                 private.pop_mode(mode)
         finally:
@@ -444,8 +450,9 @@ class Recorder:
                 self._around.pop(thread, None)
             else:
                 self._around[thread] = around
-            if schema.computes and count == self.log.count and lost == len(self._lost):
-                self._lose(None, schema, types)
+        if schema.computes and count == self.log.count and lost == len(self._lost):
+            self._lose(None, schema, types)
+        return out
 
     def _note_around(self, constants: list[Any]) -> None:
         around = self._around.get(threading.get_ident())
