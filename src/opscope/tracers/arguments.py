@@ -77,10 +77,9 @@ def items_of(value: Any, most: int | None = None) -> Iterator[tuple[str, Any]]:
             yield (f".{key}" if type(key) in _PLAIN_KEYS else f"[{number}]"), item
 
 
-def entries_of(value: Any) -> list[tuple[Any, Any]]:
-    """What a dictionary stores, of whatever class it is."""
-    plain: Any = dict
-    return list(plain.items(value))
+def entries_of(value: Any, base: Any = dict) -> list[tuple[Any, Any]]:
+    """What a dictionary stores, of whatever class it is; `base` is the class of Python's whose method reads it."""
+    return list(base.items(value))
 
 
 def attributes_of(value: Any) -> dict[str, Any]:

@@ -279,7 +279,7 @@ def _is_same(base: Any, held: Any, before: Any) -> bool:
     if base.__len__(held) != len(before):
         return False
     if base in (dict, OrderedDict):
-        pairs: list[Any] = list(zip(list(base.items(cast("Any", held))), list(before.items()), strict=True))
+        pairs: list[Any] = list(zip(entries_of(held, base), before.items(), strict=True))
         return all(now[0] is then[0] and now[1] is then[1] for now, then in pairs)
     if base is set:
         return set.__eq__(held, set(before)) is True
