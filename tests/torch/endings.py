@@ -34,11 +34,11 @@ for step in range(1_000_000):
 """
 
 
-def start(script: str, folder: Path) -> subprocess.Popen[str]:
+def start(script: str, folder: Path, *options: str) -> subprocess.Popen[str]:
     (folder / "script.py").write_text(script)
     source = str(Path(opscope.__file__).parents[1])
     return subprocess.Popen(
-        [sys.executable, "-m", "opscope", "trace", "script.py"],
+        [sys.executable, "-m", "opscope", "trace", *options, "script.py"],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": source},
         stdout=subprocess.PIPE,

@@ -213,7 +213,7 @@ def _save(capture: Capture, out: Path, place: Path, phases: list[str]) -> None:
 
 
 def _kept(capture: Capture, place: Path) -> Path | None:
-    """The file that a recording was written to after all: beside the one that was wanted, or in the temporary folder."""
+    """The file that a recording was written to after all: beside the wanted one, or in the temporary folder."""
     for folder in (place.parent, Path(tempfile.gettempdir())):
         path = folder / f"{place.stem}.{os.getpid()}.opscope"
         with contextlib.suppress(Exception):

@@ -59,9 +59,11 @@ def items_of(value: Any, most: int | None = None) -> Iterator[tuple[str, Any]]:
     for base in _SEQUENCES:
         if is_a(value, base):
             if most is None or base.__len__(value) <= most:
-                names = _found(value, "_fields") if base is tuple else None
-                names = names if type(names) is tuple and len(names) == tuple.__len__(value) else None
-                for number, item in enumerate(list(base.__iter__(value))):
+                held: list[Any] = list(base.__iter__(value))
+                found = _found(value, "_fields") if base is tuple else None
+                names: tuple[Any, ...] | None = cast("Any", found) if type(found) is tuple else None
+                names = names if names is not None and len(names) == len(held) else None
+                for number, item in enumerate(held):
                     yield (f".{names[number]}" if names is not None else f"[{number}]"), item
             return
     found = _found(value, "__dataclass_fields__")
@@ -71,8 +73,14 @@ def items_of(value: Any, most: int | None = None) -> Iterator[tuple[str, Any]]:
         slots = ((field, _slot(value, field)) for field in fields if field not in stored)
         yield from ((f".{field}", item) for field, item in [*_chosen(stored, fields), *slots])
     elif is_a(value, dict) and (most is None or dict.__len__(value) <= most):
-        for number, (key, item) in enumerate(list(dict.items(value))):
+        for number, (key, item) in enumerate(entries_of(value)):
             yield (f".{key}" if type(key) in _PLAIN_KEYS else f"[{number}]"), item
+
+
+def entries_of(value: Any) -> list[tuple[Any, Any]]:
+    """What a dictionary stores, of whatever class it is."""
+    plain: Any = dict
+    return list(plain.items(value))
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
@@ -81,7 +89,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
         held = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return {}
-    return held if type(held) is dict else {}
+    return cast("dict[str, Any]", held) if type(held) is dict else {}
 
 
 _SEQUENCES: tuple[Any, ...] = (list, tuple, set, frozenset, deque)

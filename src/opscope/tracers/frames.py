@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .arguments import attributes_of, is_a, tensors_in
+from .arguments import attributes_of, entries_of, is_a, tensors_in
 
 OWN = str(Path(__file__).parents[1]) + os.sep  # files below it are opscope's
 _MOST_FRAMES = 12  # up the stack, in search of a name
@@ -46,8 +46,9 @@ def variables_of(frame: FrameType) -> dict[str, Any]:
 
 def _plain(held: Any) -> dict[str, Any]:
     """The variables in a namespace, whatever class of dictionary it is."""
-    found: dict[Any, Any] = dict(dict.items(held)) if is_a(held, dict) else {}
-    return {name: value for name, value in found.items() if type(name) is str}
+    if not is_a(held, dict):
+        return {}
+    return {name: value for name, value in entries_of(held) if type(name) is str}
 
 
 def held_in(frame: FrameType, kinds: type[Any] | tuple[type[Any], ...]) -> Iterator[tuple[str, Any]]:

@@ -67,7 +67,7 @@ def before_exit(save: Callable[[int], None]) -> Generator[None, None, None]:
     try:
         yield
     finally:
-        if cast("Any", os._exit) is leaving:
+        if os._exit is leaving:
             os._exit = leave
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, cast
 
-from opscope.tracers.arguments import attributes_of, is_a
+from opscope.tracers.arguments import attributes_of, entries_of, is_a
 from opscope.tracers.torch.parts import has_memory, stored
 from opscope.tracers.torch.private import set_version, the_torch
 
@@ -110,11 +110,12 @@ class Kept:
         base = next(base for base in _CONTAINERS if is_a(held, base))
         if base.__len__(held) > _MOST_ITEMS:
             return
-        before = base.copy(held)
+        before: Any = base.copy(held)
         if not is_a(held, dict):
             before = list(before)
         self._containers.append((base, held, before))
-        for item in list(before.values()) if is_a(held, dict) else before:
+        items: list[Any] = list(before.values() if is_a(held, dict) else before)
+        for item in items:
             self._look(item, depth)
 
     def _look_at_tensor(self, tensor: Any) -> None:
@@ -278,8 +279,8 @@ def _is_same(base: Any, held: Any, before: Any) -> bool:
     if base.__len__(held) != len(before):
         return False
     if base in (dict, OrderedDict):
-        pairs = zip(base.items(held), before.items(), strict=True)
-        return all(a is b and now is then for (a, now), (b, then) in pairs)
+        pairs: list[Any] = list(zip(list(base.items(cast("Any", held))), list(before.items()), strict=True))
+        return all(now[0] is then[0] and now[1] is then[1] for now, then in pairs)
     if base is set:
         return set.__eq__(held, set(before)) is True
     return all(now is then for now, then in zip(base.__iter__(held), before, strict=True))
@@ -335,7 +336,7 @@ def _held_by(value: Any) -> list[Any]:
     if is_a(value, (list, tuple)):
         return list(cast("list[Any]", value))[:_MOST_ITEMS]
     if is_a(value, dict):
-        return list(dict.values(value))[:_MOST_ITEMS]
+        return [item for _, item in entries_of(value)[:_MOST_ITEMS]]
     if is_a(value, MethodType):
         owner = value.__self__
         return [owner, *attributes_of(owner).values(), value.__func__]

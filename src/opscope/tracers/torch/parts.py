@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from opscope.tracers.arguments import attributes_of, is_a
+from opscope.tracers.arguments import attributes_of, entries_of, is_a
 from opscope.tracers.torch.private import the_torch
 
 
@@ -50,7 +50,7 @@ def stored(module: Any, where: str) -> list[tuple[str, Any]]:
     """The entries of one of a module's dictionaries, such as `_buffers`."""
     held: Any = attributes_of(module).get(where)
     if is_a(held, dict):
-        return list(dict.items(held))
+        return entries_of(held)
     # TorchScript's modules keep theirs in C++, behind dictionaries of torch's own.
     scripted = the_torch().jit.ScriptModule
     return list(getattr(module, where).items()) if is_a(module, scripted) else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -20,9 +21,9 @@ from .places import Places
 
 
 def capture(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, caller: FrameType | None = None) -> Capture:
-    with unchanged(target):
+    with unchanged(target) as heard:
         try:
-            traced = Traced(target, args, kwargs)
+            traced = Traced(target, args, kwargs, heard.kept.restore)
         except Exception as error:
             raise cannot("fx", error, caller) from error
         warnings: list[str] = []
@@ -37,12 +38,20 @@ def capture(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, calle
 class Traced:
     """A target and the GraphModule that fx makes of it. Every argument that holds tensors becomes an input.
 
-    fx alone makes inputs of all parameters that there are, also of those that have a default and were not given. A model
-    that asks which ones it has got (`if input_ids is None`) then finds all of them. So the model is called as the user
-    calls it; without arguments there is nothing to go by, and fx does as it does.
+    fx alone makes inputs of all parameters that there are, also of those that have a default and were not given. A
+    model that asks which ones it has got (`if input_ids is None`) then finds all of them. So the model is called as the
+    user calls it; without arguments there is nothing to go by, and fx does as it does.
+
+    `restore` is called when the model has run: what it has assigned to its buffers are fx's stand-ins.
     """
 
-    def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        restore: Callable[[], None] = lambda: None,
+    ) -> None:
         torch = the_torch()
         call = self._call
 
@@ -55,6 +64,7 @@ class Traced:
         tracer: Any = Given() if args or kwargs else torch.fx.Tracer()
         tracer.record_stack_traces = True
         graph = tracer.trace(target)
+        restore()
         name = type(target).__name__ if isinstance(target, torch.nn.Module) else getattr(target, "__name__", "function")
         self.module = torch.fx.GraphModule(tracer.root, graph, name)
 

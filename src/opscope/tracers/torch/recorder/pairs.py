@@ -122,8 +122,24 @@ _OF_VIEWS = frozenset({"asstrided"})
 
 # What prepares arguments for the operator that a function is named after.
 _PLUMBING = frozenset(
-    "view unsqueeze squeeze permute transpose t expand clone tocopy detach alias reshape movedim contiguous slice select"
-    .split()
+    [
+        "alias",
+        "clone",
+        "contiguous",
+        "detach",
+        "expand",
+        "movedim",
+        "permute",
+        "reshape",
+        "select",
+        "slice",
+        "squeeze",
+        "t",
+        "tocopy",
+        "transpose",
+        "unsqueeze",
+        "view",
+    ]
 )
 
 
