@@ -126,7 +126,7 @@ def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
         opscope.open(tmp_path / "missing.pkl")
     with pytest.raises(opscope.BadInput, match="a folder without anything opscope knows"):
         opscope.open(tmp_path)
-    with pytest.raises(opscope.BadInput, match="neither a file nor a folder"):
+    with pytest.raises(opscope.BadInput, match="a device, not a file"):
         opscope.open("/dev/null")
     with pytest.raises(opscope.BadInput, match="cannot be read"):
         opscope.open("a\0b")
