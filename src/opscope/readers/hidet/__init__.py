@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, Origin, Pools, Stage
 from opscope.readers import json_text
 from opscope.readers.source import Options, Source
@@ -79,4 +79,4 @@ def _parsed(source: Source) -> list[Flow]:
             return [netron.parse(json_text.parse(data))]
         return printed.parse_all(data.decode("utf-8", errors="replace"))
     except BadInput as error:
-        raise error.named(source.name, "not a Hidet graph") from None
+        raise of_file(error, source.name, "not a Hidet graph") from None
