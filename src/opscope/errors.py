@@ -23,9 +23,10 @@ class BadInput(OpscopeError):
     def __init__(self, message: str = "") -> None:
         super().__init__(one_line(message))
 
-    def named(self, name: str, what: str = "") -> BadInput:
-        """The same with the file in front, and `what` it is not, unless that is said already."""
-        text = str(self)
-        if text.startswith(f"{one_line(name)}: "):
-            return self
-        return BadInput(": ".join(part for part in (name, what, text) if part))
+
+def of_file(error: BadInput, name: str, what: str = "") -> BadInput:
+    """The same error with the file in front, and `what` it is not, unless that is said already."""
+    text = str(error)
+    if text.startswith(f"{one_line(name)}: "):
+        return error
+    return BadInput(": ".join(part for part in (name, what, text) if part))

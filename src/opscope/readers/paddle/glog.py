@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, GraphBuilder, Origin, Pools, Stage
 from opscope.readers.source import Options, Source
 
@@ -138,7 +138,7 @@ def read(source: Source, options: Options) -> Capture:
     try:
         return _capture(_threads(source.lines()))
     except BadInput as error:
-        raise error.named(source.name) from None
+        raise of_file(error, source.name) from None
 
 
 def _capture(threads: list[_Thread]) -> Capture:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Iterator
 from typing import Any, cast
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, Graph, GraphBuilder, Origin, Pools, Stage, dtypes
 from opscope.ir.graph import NULL
 from opscope.ir.pools import clean
@@ -38,7 +38,7 @@ def read(source: Source, options: Options) -> Capture:
     try:
         return from_json(source.read(json_text.LARGEST))
     except BadInput as error:
-        raise error.named(source.name) from None
+        raise of_file(error, source.name) from None
     except RecursionError:
         raise BadInput(f"{source.name}: not a PIR program: its JSON is nested too deeply") from None
 
