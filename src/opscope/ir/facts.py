@@ -185,5 +185,8 @@ GAPS = Fact(
 VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "numbers")
 
 FACTS: Mapping[str, Fact] = MappingProxyType(
-    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS, CHANGES, BREAKS, GAPS)}
+    {
+        fact.name: fact
+        for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS, CHANGES, BREAKS, GAPS)
+    }
 )
