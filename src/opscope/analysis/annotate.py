@@ -91,6 +91,8 @@ def _tables(stage: int, stats: GraphStats) -> list[Table]:
 
 def _costs(graph: Graph, costs: CostTable, memory: Memory) -> dict[str, Column]:
     _, activation_bytes = activations_by_node(graph, memory)
+    is_sized = np.ones(graph.n_nodes, dtype=bool)
+    is_sized[graph.value_producer[memory.unknown_activations]] = False
     counted, sized = ~costs.unknown, costs.bytes_known
     # Most graphs have no causal attention, and then there is nothing to say.
     is_causal = bool((costs.causal != costs.macs).any()) or not bool(costs.causal_known.all())
@@ -101,7 +103,7 @@ def _costs(graph: Graph, costs: CostTable, memory: Memory) -> dict[str, Column]:
         "other": Column(costs.other, counted, "FLOPs"),
         "read": Column(costs.read, sized, "B"),
         "written": Column(costs.written, sized, "B"),
-        "activations": column(activation_bytes, "B"),
+        "activations": Column(activation_bytes, is_sized, "B"),
         "how": column(costs.how),
         "at least": column(costs.lower),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from opscope.ir import Node
 from opscope.ir.places import users_frame
 
 from .common import STAGE, opened
+from .streams import to_json
 
 
 @click.command()
@@ -39,7 +39,7 @@ def command(capture: Capture, query: tuple[str, ...], stage: str | None, as_json
     shown = nodes[:limit]
     if as_json:
         rows = {"found": len(nodes), "nodes": [_row(node) for node in shown]}
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        click.echo(to_json(rows))
         return
     from .table import print_nodes
 

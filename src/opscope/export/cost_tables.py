@@ -335,7 +335,8 @@ def _parameter_lines(stats: GraphStats) -> Iterator[str]:
         yield f"Unused: {', '.join(found.unused[:6])}{more}"
     if found.may_be_used and found.unread:
         more = f" and {len(found.unread) - 6} more" if len(found.unread) > 6 else ""
-        yield f"Perhaps unused: no operator of the graph reads {', '.join(found.unread[:6])}{more}, but some are missing"
+        names = ", ".join(found.unread[:6])
+        yield f"Perhaps unused: no operator of the graph reads {names}{more}, but some are missing"
 
 
 def _memory_lines(stats: GraphStats) -> Iterator[str]:

@@ -167,6 +167,15 @@ BREAKS = Fact(
         Field("reason", "the compiler's reason", holds="text"),
     ),
 )
+RECOMPILES = Fact(
+    "recompiles",
+    "What a compiler compiled once more, and why.",
+    ("row",),
+    (
+        Field("frame", "the frame and the count of its compilations, as the compiler writes them", holds="text"),
+        Field("reason", "what did not hold any more", holds="text"),
+    ),
+)
 GAPS = Fact(
     "gaps",
     "What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in.",
@@ -187,6 +196,9 @@ VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "n
 FACTS: Mapping[str, Fact] = MappingProxyType(
     {
         fact.name: fact
-        for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS, CHANGES, BREAKS, GAPS)
+        for fact in (
+            *(TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS),
+            *(CHANGES, BREAKS, RECOMPILES, GAPS),
+        )
     }
 )

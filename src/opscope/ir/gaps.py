@@ -3,13 +3,14 @@
 A warning tells a person; a gap also tells every figure that it is only a lower bound. Whoever captures writes gaps with
 `note`, whoever counts reads them with `gaps_of`.
 
->>> note(capture, 0, [Gap("threads started by C++ code are not recorded", scope=layer1, phase="forward")])   # doctest: +SKIP
+>>> note(capture, 0, [Gap("it ran in another process", scope=layer1, phase="forward")])     # doctest: +SKIP
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,7 +23,8 @@ from .pools import Pools
 _TOUCH = {name: i for i, name in enumerate(GAP_TOUCHES)}
 
 
-class Gap(NamedTuple):
+@dataclass(frozen=True)
+class Gap:
     """Something that ran and is not in the graph."""
 
     reason: str  # a sentence without its full stop
@@ -71,6 +73,12 @@ def gaps_of(capture: Capture, stage: int) -> tuple[Gap, ...]:
     return tuple(gap for table in capture.facts(facts.GAPS.name, stage) for gap in _rows(table))
 
 
+def _touches(places: Any) -> tuple[str, ...]:
+    if not isinstance(places, list):  # another program's file: then all
+        return GAP_TOUCHES
+    return tuple(GAP_TOUCHES[int(place)] for place in cast("list[int]", places))
+
+
 def _rows(table: Table) -> Iterator[Gap]:
     columns = table.columns
     count, phase = columns["count"], columns["phase"]
@@ -83,5 +91,5 @@ def _rows(table: Table) -> Iterator[Gap]:
             is_inside=bool(columns["inside"].values[row]),
             phase=PHASES[int(cast("Any", phase.values[row]))] if phase.known[row] else "",
             op=str(columns["op"].values[row]),
-            touches=tuple(GAP_TOUCHES[int(number)] for number in touches) if isinstance(touches, list) else GAP_TOUCHES,
+            touches=_touches(touches),
         )

@@ -68,8 +68,8 @@ def _plus(total: Cost, part: Cost, times: int) -> Cost:
     return Cost(
         total.macs + part.macs * times,
         total.other + part.other * times,
-        cast("int | None", moved[0]),
-        cast("int | None", moved[1]),
+        moved[0],
+        moved[1],
         max(total.how, part.how, key=order.index),
         None if not told else -1 if causal < 0 or before < 0 else before + causal * times,
     )

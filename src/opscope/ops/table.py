@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,7 +93,7 @@ def cost_of(
         return VIEW  # a size, or arithmetic with sizes
     try:
         if isinstance(attrs.get(NESTED), Mapping):
-            return odd.nested(lambda *part: _by_entry(found, *part), inputs, outputs, attrs)
+            return odd.nested(partial(_by_entry, found), inputs, outputs, attrs)
         return _by_entry(found, inputs, outputs, attrs)
     except (NotKnown, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
         # A file may say anything of an operator: attributes of other types, fewer dimensions than it needs.

@@ -26,6 +26,7 @@ BUILT_IN = {
     "pt2": "opscope.readers.torch.pt2",
     "torchscript": "opscope.readers.torch.torchscript",
     "chakra": "opscope.readers.torch.chakra",
+    "torch-trace": "opscope.readers.torch.compiler",
     "megengine": "opscope.readers.megengine",
     "jittor-trace": "opscope.readers.jittor",
     "paddle-pir": "opscope.readers.paddle.pir",
@@ -84,6 +85,7 @@ def read(source: Source, options: Options) -> Capture:
     """The capture in a source, by the first reader that recognises its content."""
     with deadline(source.name, source.size):
         try:
+            source = source.unpacked()
             for reader in readers():
                 if reader.match(source):
                     return reader.read(source, options)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +16,8 @@ from typing import BinaryIO
 from opscope.errors import BadInput
 
 HEAD = 4096
+GZIP = b"\x1f\x8b"
+_MOST_UNPACKED = 1 << 28  # bytes of a compressed file
 LARGEST = 1 << 30  # bytes that are read as a whole; weights beside a graph are not
 _LONGEST_LINE = 1 << 20
 _KINDS = {
@@ -104,6 +108,19 @@ class Source:
         if len(data) < self.size:
             raise BadInput(f"{self.name}: it became shorter while it was read: read it again when it is complete")
         return data
+
+    def unpacked(self) -> Source:
+        """What a gzip file holds, where that is not too much, under the name of the file; any other source as it is."""
+        if not self.head.startswith(GZIP):
+            return self
+        try:
+            with self.open() as file, gzip.GzipFile(fileobj=file) as unpacking:
+                data = unpacking.read(_MOST_UNPACKED + 1)
+        except (OSError, EOFError, zlib.error):
+            raise BadInput(f"{self.name}: a gzip file that is cut off or damaged: copy it again") from None
+        if len(data) > _MOST_UNPACKED:
+            raise BadInput(f"{self.name}: more than {_MOST_UNPACKED:,} bytes when unpacked: unpack it first (gunzip)")
+        return Source(self.name, data=data)
 
     def lines(self, most: int = LARGEST) -> Iterator[str]:
         """The lines of a text, one after the other: it is never in memory as a whole."""

@@ -22,7 +22,6 @@ _MAGIC: list[tuple[bytes, str, str]] = [
     (b"ARROW1", "an Arrow file", "open the .opscope file it comes from"),
     (b"%PDF", "a PDF", "open the .opscope file it was exported from"),
     (b"\x89PNG", "a picture", "open the .opscope file it was exported from"),
-    (b"\x1f\x8b", "a gzip file", "unpack it first (gunzip)"),
     (b"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it first (zstd -d)"),
 ]
 

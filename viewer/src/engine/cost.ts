@@ -3,6 +3,7 @@
 import type { Capture } from '../wire/capture.ts';
 import { FACTS, HOW } from '../wire/facts.ts';
 import type { Table } from '../wire/table.ts';
+import { Gaps } from './gaps.ts';
 
 const UNKNOWN = HOW.indexOf('unknown');
 const { costs: COSTS, lifetimes: LIFETIMES, parameters: PARAMETERS } = FACTS;
@@ -26,6 +27,7 @@ export class Costs {
     private table: Table,
     private memory: Table,
     private held: Table,
+    readonly gaps: Gaps,
   ) {
     this.nodes = table.rows;
   }
@@ -35,7 +37,7 @@ export class Costs {
     const found = await Promise.all([COSTS, LIFETIMES, PARAMETERS].map((fact) => capture.fact(fact.name, stage)));
     const [table, memory, held] = found;
     if (!table || !memory || !held) return null;
-    return new Costs(table, memory, held);
+    return new Costs(table, memory, held, await Gaps.read(capture, stage));
   }
 
   static has(capture: Capture): boolean {

@@ -55,6 +55,10 @@ function sums(view: View, costs: Costs, figure: Figure): Sums {
     groups[Math.max(0, tree.home[node]!)]! += value;
   }
   for (let group = tree.groups - 1; group > 0; group--) groups[tree.parent[group]!]! += groups[group]!;
+  for (const gap of costs.gaps.of(figure)) {
+    unknownOps.set(gap.text, (unknownOps.get(gap.text) ?? 0) + 1);
+    unknown++;
+  }
   if (figure === 'parameters') groups[0]! += costs.unused;
   const found = { own, groups, unknown, unknownOps: [...unknownOps].sort((a, b) => b[1] - a[1]).map(([op, n]) => `${op} ×${n}`) };
   known.set(figure, found);
@@ -125,7 +129,7 @@ export function totals(view: View): Totals | null {
   const { costs } = view.metrics;
   if (!costs) return null;
   const sum = (figure: Figure) => costs.of(figure).reduce((total, value) => (value > 0 ? total + value : total), 0);
-  let atLeast = false;
+  let atLeast = costs.gaps.of('macs').length > 0;
   for (let node = 0; node < costs.nodes && !atLeast; node++) atLeast = costs.atLeast(node);
   const line = timeline(costs);
   return {
@@ -134,6 +138,7 @@ export function totals(view: View): Totals | null {
     parameters: costs.hasParameters || (!atLeast && !mayHideParameters(view)) ? sum('parameters') + costs.unused : NaN,
     peak: line.total[line.peak] ?? 0,
     atLeast,
+    parametersAtLeast: costs.gaps.of('parameters').length > 0,
   };
 }
 

@@ -16,7 +16,8 @@ export interface Totals {
   other: number;
   parameters: number; // NaN: not known
   peak: number; // bytes: the least that these operators need in this order
-  atLeast: boolean; // an operator is unknown, so MACs and other FLOPs may be more
+  atLeast: boolean; // an operator is unknown or missing, so MACs and other FLOPs may be more
+  parametersAtLeast: boolean; // operators that read parameters are missing
 }
 
 export interface StageInfo {

@@ -195,7 +195,10 @@ export class Metrics {
             name,
             this.ofItem(name, item, tree, 1, () => nodes),
           ) ?? '?';
-        return [name, least && (name === 'MACs' || name === 'other FLOPs') && text !== '?' ? `≥ ${text}` : text];
+        const figure = COSTS[name];
+        const reached = figure && costs?.gaps.reach(figure, tree.scope[item - tree.nodes]!, tree.phase[item - tree.nodes]!);
+        const isLower = reached || (least > 0 && (name === 'MACs' || name === 'other FLOPs'));
+        return [name, isLower && text !== '?' ? `≥ ${text}` : text];
       }),
       ...known(least ? `${least.toLocaleString('en')} unknown` : ''),
     ];

@@ -288,7 +288,7 @@ function totalRows({ words }: App, totals: Totals): [string, string][] {
   const { figures } = words.costs;
   const least = totals.atLeast ? '≥ ' : '';
   return [
-    [figures.parameters, shortNumber(totals.parameters)],
+    [figures.parameters, `${totals.parametersAtLeast ? '≥ ' : ''}${shortNumber(totals.parameters)}`],
     [figures.macs, `${least}${figureText('MACs', totals.macs)}`],
     [figures.other, `${least}${figureText('other FLOPs', totals.other)}`],
     [words.costs.peakMemory, `≥ ${bytesText(totals.peak)}`],

@@ -210,6 +210,8 @@ export const FACTS = {
   changes: { name: 'changes', by: ['row'], columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
   /** Where and why a compiler stopped a graph before the program ended. */
   breaks: { name: 'breaks', by: ['row'], columns: { file: 'column file', line: 'column line', reason: 'column reason' } },
+  /** What a compiler compiled once more, and why. */
+  recompiles: { name: 'recompiles', by: ['row'], columns: { frame: 'column frame', reason: 'column reason' } },
   /** What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in. */
   gaps: { name: 'gaps', by: ['scope'], columns: { reason: 'column reason', count: 'column count', inside: 'column inside', phase: 'column phase', op: 'column op', touches: 'column touches' } },
 } as const;

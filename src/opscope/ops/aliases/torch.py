@@ -353,7 +353,7 @@ solve b:self a:input2 < cholesky_solve _cholesky_solve_helper
 triangular_solve a:LU b:B@2 < linalg_lu_solve
 least_squares a:self|A b:b < linalg_lstsq
 ldl_solve a:LD b:B@2 < linalg_ldl_solve
-orthogonal_product reflectors:input|self@0 tau other@2 < ormqr
+orthogonal_product reflectors:self tau:input2 other:input3 < ormqr
 triangular_solve a:self b:B < linalg_solve_triangular
 triangular_solve b:self a:A < triangular_solve
 matrix_power self n < linalg_matrix_power
@@ -405,7 +405,8 @@ nested < _nested_tensor_from_tensor_list _nested_tensor_from_mask nested_to_padd
     _nested_from_padded _nested_from_padded_tensor _jagged_to_padded_dense_forward _padded_dense_to_jagged_forward
 pack_sequence < _pack_padded_sequence _pad_packed_sequence pad_sequence _pack_padded_sequence_backward
 all_reduce < _c10d_functional.all_reduce c10d.allreduce c10d_functional.all_reduce
-reduce_scatter < c10d.reduce c10d.allreduce_coalesced c10d.reduce_scatter_tensor_coalesced _c10d_functional.reduce_scatter_tensor c10d._reduce_scatter_base c10d.reduce_scatter
+reduce_scatter < c10d.reduce c10d.allreduce_coalesced c10d.reduce_scatter_tensor_coalesced
+    _c10d_functional.reduce_scatter_tensor c10d._reduce_scatter_base c10d.reduce_scatter
 all_gather < c10d.scatter c10d.gather c10d._allgather_base c10d.allgather_coalesced fsdp.all_gather_copy_in
     fsdp.split_with_sizes_copy fsdp.chunk_cat c10d.allgather_into_tensor_coalesced c10d.barrier
 all_gather < _c10d_functional.all_gather_into_tensor c10d.allgather c10d.broadcast

@@ -282,6 +282,26 @@ def parsed_schema(text: str) -> Any:
     return parse(text) if parse is not None else None
 
 
+def dimension_names(program: Any) -> dict[str, str]:
+    """What the user calls the symbols of a program that was exported here: `s77` -> the name of its `Dim`. Each name
+    that stands for one symbol only; none where this release keeps them elsewhere."""
+    found: dict[str, str] = {}
+    try:
+        values = (node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder")
+        environment = next(mode.shape_env for v in values if (mode := getattr(v, "fake_mode", None)) is not None)
+        called = environment.source_name_to_debug_name
+        for symbol, sources in environment.var_to_sources.items():
+            names = {called[source.name] for source in sources if source.name in called}
+            names |= {called[name()] for source in sources if callable(name := source.name) and name() in called}
+            if len(names) == 1 and (name := names.pop()).isidentifier():
+                found[str(symbol)] = name
+    except (AttributeError, StopIteration, TypeError):
+        return {}
+    used = set(map(str, program.range_constraints))  # the others are equal to one of these
+    taken = [*(name for symbol, name in found.items() if symbol in used), *used]
+    return {symbol: name for symbol, name in found.items() if symbol in used and taken.count(name) == 1}
+
+
 # -- Dynamo --------------------------------------------------------------------------------------
 
 
@@ -382,6 +402,15 @@ def joint_backend(partitioned: Callable[..., tuple[Any, Any]], inference: Callab
 
 
 # -- autograd ------------------------------------------------------------------------------------
+
+
+def set_version(tensor: Any, version: int) -> None:
+    """How often a tensor was written in place, by autograd's count: a backward pass refuses tensors that were written
+    since. Nothing where this release does not let it be set."""
+    set_counter = getattr(find("torch._C", "_autograd"), "_unsafe_set_version_counter", None)
+    if set_counter is not None:
+        with contextlib.suppress(RuntimeError, TypeError):
+            set_counter((tensor,), (version,))
 
 
 def is_packed(function: Any, name: str) -> bool:

@@ -11,9 +11,12 @@ from types import FrameType, MethodType
 from typing import Any
 
 from opscope.errors import OpscopeError
+from opscope.tracers.arguments import is_a
 from opscope.tracers.contract import Count, Held
 from opscope.tracers.frames import OWN, frame_at
-from opscope.tracers.torch.graphs.guard import modules_in, unchanged
+from opscope.tracers.torch.graphs.guard import unchanged
+from opscope.tracers.torch.kept import free_memory, modules_in
+from opscope.tracers.torch.parts import parts, stored
 from opscope.tracers.torch.private import fake_maker, find, the_torch
 from opscope.tracers.torch.recorder import record_call
 from opscope.tracers.torch.recorder.wrapped import plain
@@ -68,9 +71,10 @@ def _on_real(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool, caller: FrameType, tensors: list[Any]
 ) -> Any:
     with ExitStack() as stack:
-        stack.enter_context(unchanged(target))
+        # The model's own arguments too: some models write to them, or fill a cache that they are given.
+        before_write = stack.enter_context(unchanged(target, args, kwargs, numbers=False)).kept.before_write
         stack.enter_context(_gradients_kept(tensors))
-        return record_call(_called(target, train), args, kwargs, caller=caller, lean=True)
+        return record_call(_called(target, train), args, kwargs, caller=caller, lean=True, before_write=before_write)
 
 
 @contextmanager
@@ -138,7 +142,7 @@ def _on_fake(
     for tensor in held:
         if id(tensor) not in memo and memory[_place(tensor)] == 1 and _is_plain(tensor):
             memo[id(tensor)] = _quickly_faked(make, tensor)
-    with unchanged(target), mode:
+    with unchanged(), mode:  # what runs is the copy
         for tensor in held:
             if id(tensor) not in memo:
                 memo[id(tensor)] = _faked(mode, tensor)
@@ -238,9 +242,8 @@ def _guessing(guesses: list[str]) -> Generator[None, None, None]:
 
 def _tensors(modules: list[Any]) -> list[Any]:
     """Parameters and buffers, each once."""
-    parts = [part for module in modules for part in module.modules()]
-    held = [t for part in parts for t in (*part._parameters.values(), *part._buffers.values()) if t is not None]
-    return list({id(tensor): tensor for tensor in held}.values())
+    held = [t for part in parts(*modules) for where in ("_parameters", "_buffers") for _, t in stored(part, where)]
+    return list({id(tensor): tensor for tensor in held if is_a(tensor, the_torch().Tensor)}.values())
 
 
 def _is_real(tensor: Any) -> bool:
@@ -284,14 +287,5 @@ def _fits(tensors: list[Any], train: bool) -> bool:
     """Whether the memory that is free will do, by a rough measure."""
     needed = sum(t.numel() * t.element_size() for t in tensors if t.is_meta)
     there = sum(t.numel() * t.element_size() for t in tensors if _is_real(t))
-    free = _free_memory()
+    free = free_memory()
     return free is None or needed + there * ((_TRAINED if train else _SPARE) - 1) < free
-
-
-def _free_memory() -> int | None:
-    try:
-        with open("/proc/meminfo") as file:
-            rows = dict(line.split(":", 1) for line in file)
-        return int(rows["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return None

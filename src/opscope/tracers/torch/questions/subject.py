@@ -14,7 +14,8 @@ from typing import Any, cast
 
 from opscope.ir import Capture
 from opscope.tracers.arguments import is_a, items_of
-from opscope.tracers.torch.graphs.guard import modules_in, unchanged
+from opscope.tracers.torch.graphs.guard import unchanged
+from opscope.tracers.torch.kept import modules_in
 from opscope.tracers.torch.private import find, the_torch
 from opscope.tracers.torch.recorder import record_call
 
@@ -50,8 +51,7 @@ class Subject:
             # The copy is made inside: its random numbers are put back as well.
             target = copy.deepcopy(self.target) if self.can_copy else self.target
             args, kwargs = copied(given or self.given)
-            with contextlib.nullcontext() if self.can_copy else numbers_kept(modules_in((self.target,))):
-                yield target, args, kwargs
+            yield target, args, kwargs
 
     def run(self, given: Arguments) -> Any:
         """What the target returns for these arguments."""
@@ -73,8 +73,6 @@ class Subject:
 @contextmanager
 def alone(target: Any) -> Generator[None, None, None]:
     """Whatever runs in here: torch is left as it was, and nobody hears of it."""
-    torch = the_torch()
-
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
@@ -83,7 +81,6 @@ def alone(target: Any) -> Generator[None, None, None]:
         logging.disable(logging.CRITICAL)
         stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
         stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
         stack.enter_context(_dynamo_kept())
         stack.enter_context(unchanged(target))
         yield
@@ -105,35 +102,6 @@ def _dynamo_kept() -> Generator[None, None, None]:
                 setattr(settings, name, before[name])
         if reset is not None:
             reset()
-
-
-@contextmanager
-def numbers_kept(modules: list[Any]) -> Generator[None, None, None]:
-    """Parameters and buffers get their numbers back. Those that nobody wrote to are not touched: writing, even the
-    same numbers, would spoil a backward pass that the user has not run yet."""
-    torch = the_torch()
-
-    with torch.no_grad():
-        kept = [(t, t.detach().clone()) for m in modules for t in (*m.parameters(), *m.buffers()) if _is_plain(t)]
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for tensor, numbers in kept:
-                if tensor.shape == numbers.shape and not same_bits(tensor, numbers):
-                    tensor.copy_(numbers)
-
-
-def _is_plain(tensor: Any) -> bool:
-    return type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_meta and not tensor.is_inference()
-
-
-def same_bits(a: Any, b: Any) -> bool:
-    torch = the_torch()
-
-    if a.dtype.is_floating_point or a.dtype.is_complex:  # a NaN is not equal to itself
-        return bool(torch.allclose(a, b, rtol=0, atol=0, equal_nan=True))
-    return bool(torch.equal(a, b))
 
 
 # -- nests of arguments and results -------------------------------------------------------------------

@@ -21,7 +21,8 @@ class StepEnd(NamedTuple):
     ended: int
 
 
-class Lost(NamedTuple):
+@dataclass(frozen=True)
+class Lost:
     """Operators that ran and could not be recorded: the same one, in the same call, for the same reason."""
 
     op: str

@@ -6,7 +6,7 @@ import contextlib
 import gc
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, cast
 
@@ -30,14 +30,15 @@ from .places import Places
 from .threads import Threads
 from .wrapped import plain
 
-# Asked where their numbers are: parameters of lazy modules, and whatever tensors of a kind of their own raise. They stay
-# without a name until they are used.
+# What tensors raise that are asked where their numbers are: parameters of lazy modules, and those of a kind of their
+# own. They stay without a name until they are used.
 _CANNOT_SAY = (RuntimeError, ValueError, NotImplementedError, AttributeError, TypeError)
 
 
 class Session(session.Session):
     """With `steps`, the recording ends when every optimizer has made so many.
-    `lean`: without source lines, for who only counts. `fakes`: the mode of the fake tensors that are counted on."""
+    `lean`: without source lines, for who only counts. `fakes`: the mode of the fake tensors that are counted on.
+    `before_write`: is called with the tensors that an operator is about to write."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Session(session.Session):
         steps: int | None = None,
         lean: bool = False,
         fakes: Any = None,
+        before_write: Callable[[list[Any]], None] | None = None,
     ) -> None:
         self._torch = torch
         self._root = os.path.dirname(torch.__file__) + os.sep
@@ -87,6 +89,7 @@ class Session(session.Session):
             values=values,
             lean=lean,
             fakes=FakeResults(torch, fakes, self._memory) if fakes is not None else None,
+            before_write=before_write,
         )
         self._threads = Threads(self._calls, self._places, lambda: type(self._mode)(), base, lean=lean)
         self._recorder.threads = self._threads.number
