@@ -80,8 +80,8 @@ def _tell(path: Path, picture: Drawing, nodes: int, options: Options) -> None:
         )
     elif picture.closed:
         options.say(
-            f"{path}: {picture.closed} module{'s' if picture.closed > 1 else ''} with more operators than anybody could "
-            "read stayed closed: --open SCOPE opens one, --whole draws everything"
+            f"{path}: {picture.closed} module{'s' if picture.closed > 1 else ''} with more operators than anybody "
+            "could read stayed closed: --open SCOPE opens one, --whole draws everything"
         )
     elif picture.boxes == 0 and nodes:
         options.say(f"{path}: empty: none of its {nodes:,} operators is in the phase that was asked for")
