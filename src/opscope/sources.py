@@ -1,6 +1,6 @@
 """Source text for a capture: the Python files of its stacks and the generated code of its kernels.
 
-A file that somebody sends us names paths of their machine. Nothing is read from such a path by itself:
+A file from elsewhere names paths of another machine. Nothing is read from such a path by itself:
 text comes only from folders that the user names (`--sources`), by the longest matching end of the path.
 A live capture, made here and now, may read exactly the files it names.
 """

@@ -75,7 +75,7 @@ def test_equal_to_the_native_dump(name: str):
     count, edges = native(loss)
     assert capture.graph.n_nodes == count
     assert Counter(e[:2] for e in ours(capture).elements()) == Counter(e[:2] for e in edges.elements())
-    if name in ("custom", "again"):  # nobody may look at what a PyLayer hands on: the place is not known there
+    if name in ("custom", "again"):  # what a PyLayer passes on cannot be seen: the place is not known there
         assert Counter(e[:4] for e in ours(capture).elements()) == Counter(e[:4] for e in edges.elements())
     else:
         assert ours(capture) == edges

@@ -161,7 +161,7 @@ class Call:
         return [True] * count
 
     def computed(self, count: int) -> list[bool]:
-        """Which gradients a backward operator computes, where its outputs say so: one that nobody wants has no type."""
+        """Which gradients a backward operator computes, where its outputs say so: an unwanted one has no type."""
         found = [self.only_computed or made.shape is not None for made in self.outputs[:count]]
         return found + [False] * (count - len(found))
 

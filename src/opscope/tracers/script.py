@@ -108,7 +108,7 @@ def _call(path: str) -> Any:
 
 
 def _run(body: Callable[[], Any], path: str, argv: Sequence[str], folder: Path, recorder: _Recorder) -> Capture:
-    # What the script leaves behind is held until the end: what nobody holds, a lazy framework does not compute.
+    # What the script leaves behind is held until the end: a lazy framework does not compute what is not held.
     held: list[Any] = []
     try:
         with as_main(path, argv, folder), recorder.watching_imports():

@@ -8,7 +8,7 @@ import type { Table } from '../wire/table.ts';
 export const CHANGES = CHANGE_CLASSES.filter((kind) => kind !== 'same');
 export type ChangeKind = Exclude<(typeof CHANGE_CLASSES)[number], 'same'>;
 
-/** What stands on a box beside its colour. */
+/** What is written on a box besides its colour. */
 export const SYMBOLS: Record<ChangeKind, string> = {
   added: '+',
   removed: '−',

@@ -336,7 +336,7 @@ export class App {
     this.run(repaint(this));
   }
 
-  /** Open or close a group where it stands; an operator is only selected. */
+  /** Open or close a group in place; an operator is only selected. */
   async toggle(item: number): Promise<void> {
     const box = this.boxOf(item);
     if (!this.picture || box < 0) return;

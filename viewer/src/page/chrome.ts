@@ -1,4 +1,4 @@
-// What stands around the drawing: the bar at the top, the chips over it, the tabs of the panels, the help.
+// What is around the drawing: the bar at the top, the chips over it, the tabs of the panels, the help.
 
 import { dark, light } from '../draw/theme.ts';
 import { savePng } from '../draw/png.ts';

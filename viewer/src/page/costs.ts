@@ -30,7 +30,7 @@ export function costPanel(app: App): CostPanel {
 const MANY = 20_000; // operators: adding them up takes longer than the first picture
 const LATER = 400; // milliseconds
 
-/** What all of the stage in view costs, for the panel that tells about it. Of a large one it comes a little later. */
+/** What all of the stage in view costs, for the panel that shows it. Of a large one it comes a little later. */
 export async function loadTotals(app: App): Promise<void> {
   const { capture, stage, shown } = app;
   app.totals = null;

@@ -23,7 +23,7 @@ export function isUnchanged(stage: StageInfo | undefined): boolean {
   return stage?.changes !== null && stage?.changes !== undefined && stage.changes.counts.every((n) => n === 0);
 }
 
-/** The stages of the bar, by number. The one in view always stands there. */
+/** The stages of the bar, by number. The one in view is always there. */
 export function barStages(stages: StageInfo[], shown: number, hideUnchanged: boolean): number[] {
   return stages.flatMap((stage, i) => (hideUnchanged && i !== shown && isUnchanged(stage) ? [] : [i]));
 }

@@ -29,7 +29,7 @@ export class ModuleTree {
   async reset(): Promise<void> {
     this.openRows.clear();
     this.rows = (await this.children(-1)).map((row) => ({ ...row, depth: 0 }));
-    // What stands alone is opened: nobody wants to see one row.
+    // What is alone is opened: one row says nothing.
     for (let guard = 0; guard < 4 && this.rows.filter((row) => row.isGroup).length <= 4; guard++) {
       const closed = this.rows.filter((row) => row.isGroup && !this.openRows.has(row.item) && row.phase !== 0);
       if (closed.length === 0) break;

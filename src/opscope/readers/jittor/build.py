@@ -215,7 +215,7 @@ class _Build:
         return {op.id: ids[self.places[op.id].modules] for op in self.order}
 
     def _live_scope(self, place: Place) -> int:
-        """The scope of an operator whose calls were seen: nothing to guess, and calls can be told apart."""
+        """The scope of an operator whose calls were seen: nothing to guess, and calls can be distinguished."""
         scope = self.pools.scope(0, *place.around) if place.around[0] else 0
         for (name, cls), call in zip(place.modules, place.calls, strict=True):
             scope = self.pools.scope(scope, name, cls, call)
