@@ -30,7 +30,7 @@ def native(loss: Any, **options: Any) -> tuple[int, Edges]:
     with tempfile.TemporaryDirectory() as folder:
         loss.backward(dump_backward_graph_path=folder, **options)
         (file,) = Path(folder).glob("*_backward_graph.dot")
-        graph = parse(file.read_text())
+        graph = parse(file.read_text().splitlines())
     edges = Counter(
         (node.ptr, graph.nodes[edge.target].ptr, edge.dtype, edge.shape, edge.place)
         for node in graph.nodes
