@@ -21,7 +21,7 @@ def text() -> str:
 
 def _lines() -> Iterator[str]:
     from opscope import wire
-    from opscope.ir import attributes, dtypes, enumerations, facts
+    from opscope.ir import attributes, dtypes, enumerations, facts, places
 
     yield "// What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit."
     yield ""
@@ -48,6 +48,9 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "/** Measured figures of a tensor: columns of `values`, and fields of the search language. */"
     yield f"export const VALUE_FIGURES = {_array(facts.VALUE_FIGURES)} as const;"
+    yield ""
+    yield "/** The files of a framework's own: opscope.ir.places says which of an operator's lines is the user's. */"
+    yield f"export const FRAMEWORK_FILE = /{places.FRAMEWORK_FILE.pattern}/;"
     yield ""
     yield "/** Units of time, in seconds. */"
     yield f"export const TIME_UNITS: Readonly<Record<string, number>> = {_object(facts.TIME_UNITS)};"

@@ -43,7 +43,7 @@ def bind(capture: Kind, sizes: Mapping[str, int]) -> Kind:
             raise OpscopeError(f"size {name}={size!r}: a size is a whole number, 0 or more")
         if name in known:
             by_symbol[name] = size
-        elif name == EVERY and axes:
+        elif name == EVERY and None in axes.values():
             by_axis |= {axis: size for axis, symbol in axes.items() if symbol is None and axis not in sizes}
         elif name in axes and axes[name] is None:
             by_axis[name] = size

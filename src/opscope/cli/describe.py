@@ -14,6 +14,7 @@ from rich.tree import Tree
 from opscope import ops
 from opscope.analysis import summary
 from opscope.ir import PHASES, Capture, Graph, Stage, scope_label
+from opscope.ir.widths import cut
 
 # The same hues as in the page and in pictures.
 COLOURS = {
@@ -208,4 +209,4 @@ def _warnings(warnings: list[str]) -> RenderableType:
 def clipped(text: Any, most: int) -> str:
     """Text on one line, without terminal escape sequences."""
     plain = "".join(c if c.isprintable() else "�" for c in str(text))
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
+    return cut(plain, most)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,8 @@ from opscope.diffing import along_stages, between, diff, ends
 from opscope.errors import OpscopeError
 from opscope.files import replacing
 from opscope.ir import Stage
+
+from .streams import to_json
 
 _COLOURS = {
     "fused": "magenta",
@@ -91,7 +92,7 @@ def command(
             file.write(text.encode("utf-8", "backslashreplace"))
         click.echo(f"{out}: written", err=True)
     elif as_json:
-        click.echo(json.dumps(_json(comparisons, along), ensure_ascii=False, indent=2))
+        click.echo(to_json(_json(comparisons, along)))
     else:
         _print(comparisons, every)
     failed = _failures(limits, *whole)

@@ -11,6 +11,7 @@ from typing import Any
 from opscope.analysis.costs.columns import COLUMNS, Row
 from opscope.analysis.costs.report import Report
 from opscope.analysis.costs.stats import GraphStats
+from opscope.ir import widths
 
 BAR = 16
 _SI = ("", "k", "M", "G", "T", "P", "E")
@@ -119,15 +120,15 @@ def plain(report: Report, widest: int = 60) -> str:
     left = [True, *(COLUMNS[column].kind in LEFT for column in report.columns)]
     table = [titles, *rows, total]
     table = [[_clipped(text, widest) for text in line] for line in table]
-    widths = [max(len(line[i]) for line in table) for i in range(len(titles))]
+    fitted = [max(widths.width(line[i]) for line in table) for i in range(len(titles))]
     lines = [
         "  ".join(
-            text.ljust(width) if is_left else text.rjust(width)
-            for text, width, is_left in zip(line, widths, left, strict=True)
+            widths.left(text, width) if is_left else widths.right(text, width)
+            for text, width, is_left in zip(line, fitted, left, strict=True)
         ).rstrip()
         for line in table
     ]
-    rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
+    rule = "─" * (sum(fitted) + 2 * (len(fitted) - 1))
     more = [f"… and {report.left_out:,} more rows"] if report.left_out else []
     return "\n".join([lines[0], rule, *lines[1:-1], *more, rule, lines[-1]])
 
@@ -208,7 +209,7 @@ def _html_cell(row: Row, text: str, kind: str) -> str:
 
 def _clipped(text: str, most: int) -> str:
     clean = "".join(c if c.isprintable() else "�" for c in text)
-    return clean if len(clean) <= most else clean[: most - 1] + "…"
+    return widths.cut(clean, most)
 
 
 _MOST_GAPS = 12

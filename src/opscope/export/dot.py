@@ -11,9 +11,11 @@ from opscope.analysis.collapse import collapse
 from opscope.export import edge_words
 from opscope.files import replacing
 from opscope.ir import Capture, Graph, Node, Value, scope_label
+from opscope.ir.places import users_frame
 
 from .registry import Options
 
+_USUAL = ("shape",)  # what stands on edges
 _FILL = {
     "init": "#eceff1",
     "forward": "#e3f2fd",
@@ -34,7 +36,7 @@ def export(capture: Capture, path: Path, options: Options) -> None:
     number = next(i for i, other in enumerate(capture.stages) if other is stage)
     words = edge_words.checked(options.look.edges)
     if words is None:
-        words = edge_words.suiting(capture, number) or ("shape",)
+        words = edge_words.suiting(capture, number) or _USUAL
     lines = (
         _whole(graph, edge_words.by_value(capture, number, words))
         if options.depth is None
@@ -45,7 +47,8 @@ def export(capture: Capture, path: Path, options: Options) -> None:
             file.write(f"{line}\n".encode())
 
 
-def _whole(graph: Graph, words: list[str]) -> Iterator[str]:
+def _whole(graph: Graph, words: list[str] | None = None) -> Iterator[str]:
+    words = edge_words.types_by_value(graph, _USUAL) if words is None else words
     yield _HEAD
     children: dict[int, list[int]] = {}
     for i, scope in enumerate(graph.pools.scopes):
@@ -101,8 +104,8 @@ def _scopes_with_nodes(graph: Graph, nodes: dict[int, list[int]]) -> set[int]:
 
 def _node(node: Node) -> str:
     made = ", ".join(f"{value.name + ': ' if value.name else ''}{value.type}" for value in node.outputs)
-    frames = node.frames
-    where = f"{frames[-1].file}:{frames[-1].line}" if frames else ""
+    place = users_frame(node.frames)
+    where = f"{place.file}:{place.line}" if place is not None else ""
     label = quoted(f"{node.op}\n{made}" if made else node.op)
     return f'  n{node.index} [label={label}, fillcolor="{_FILL[node.phase]}", tooltip={quoted(where or node.op)}];'
 

@@ -41,14 +41,17 @@ def suiting(capture: Capture, stage: int) -> tuple[str, ...]:
 
 def by_value(capture: Capture, stage: int, words: Sequence[str]) -> list[str]:
     """The lines of each value, with newlines between them."""
-    graph = capture.stages[stage].graph
-    types = {type_: _type(graph, type_, words) for type_ in set(graph.value_type.tolist())}
-    lines = [[types[type_]] if types[type_] else [] for type_ in graph.value_type.tolist()]
+    lines = [[text] if text else [] for text in types_by_value(capture.stages[stage].graph, words)]
     table = gradients_of(capture, stage)
     if table is not None:
         for row, value in enumerate(table.index.tolist()):
             lines[value] += _seen(table, row, words)
     return ["\n".join(parts) for parts in lines]
+
+
+def types_by_value(graph: Graph, words: Sequence[str]) -> list[str]:
+    types = {type_: _type(graph, type_, words) for type_ in set(graph.value_type.tolist())}
+    return [types[type_] for type_ in graph.value_type.tolist()]
 
 
 def _type(graph: Graph, type_: int, words: Sequence[str]) -> str:

@@ -125,8 +125,8 @@ GRADIENTS = Fact(
     "What was seen of the gradients that an autograd engine handed on, by the value of each.",
     ("value",),
     (
-        Field("place", "the device that it lay on, as the framework writes it", optional=True),
-        Field("evidence", "how its type is known", optional=True),
+        Field("place", "the device that it lay on, as the framework writes it", holds="text", optional=True),
+        Field("evidence", "how its type is known", holds="text", optional=True),
         Field("out_slot", "which result of the node it is", optional=True),
         Field("out_rank", "its place in that result, where it is a list", optional=True),
         Field("in_slot", "which argument of the next node it is added to", optional=True),
@@ -175,12 +175,12 @@ GAPS = Fact(
     "What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in.",
     ("scope",),
     (
-        Field("reason", "why it is not there, as a sentence"),
+        Field("reason", "why it is not there, as a sentence", holds="text"),
         Field("count", "how many operators; not known: at least one"),
         Field("inside", "it may have run in any module inside of this one, too"),
         Field("phase", "the phase it ran in; not known: any", members=PHASES),
-        Field("op", "the operator's name; empty: not known"),
-        Field("touches", "the figures that are too low because of it", members=GAP_TOUCHES),
+        Field("op", "the operator's name; empty: not known", holds="text"),
+        Field("touches", "the figures that are too low because of it", holds="lists", members=GAP_TOUCHES),
     ),
 )
 

@@ -41,7 +41,7 @@ def _part(a: int, b: int, c: int) -> int:
 
 
 # Functions of sympy and of Hidet that sizes are written with.
-_FUNCTIONS: dict[str, Callable[..., int]] = {
+_FUNCTIONS: Mapping[str, Any] = {
     "Max": max, "max": max, "Min": min, "min": min, "Abs": abs, "abs": abs, "Mod": _modulo, "PythonMod": _modulo,
     "FloorDiv": _down, "CleanDiv": _down, "CeilDiv": _up, "cdiv": _up, "ModularIndexing": _part,
 }  # fmt: skip

@@ -33,7 +33,8 @@ BUILT_IN = {
     "paddle-dump": "opscope.readers.paddle.dump",
     "hidet": "opscope.readers.hidet",
     "model-explorer": "opscope.readers.model_explorer",
-    "paddle-log": "opscope.readers.paddle.glog",  # looks through the whole file, so last
+    "paddle-log": "opscope.readers.paddle.glog",  # this one and the next look through the whole file, so last
+    "hidet-output": "opscope.readers.hidet.output",
 }
 
 

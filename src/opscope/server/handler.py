@@ -136,8 +136,9 @@ class Handler(BaseHTTPRequestHandler):
     def _source(self, query: dict[str, list[str]]) -> None:
         shown = self._server.shelf.get(query.get("capture", ["0"])[0])
         text = None if shown is None else shown.source(query.get("path", [""])[0])
-        if text is None:
-            return self._json(HTTPStatus.NOT_FOUND, {"error": "the text of this file is not known"})
+        if not isinstance(text, str):
+            why = "the text of this file is not known" if text is None else f"this file is not read: {text.why}"
+            return self._json(HTTPStatus.NOT_FOUND, {"error": why})
         self._send(HTTPStatus.OK, "text/plain; charset=utf-8", text.encode("utf-8", "replace"))
 
     def _open(self, query: dict[str, list[str]]) -> None:

@@ -182,6 +182,9 @@ export const MOST_LANES = 1024; // of a vector
 /** Measured figures of a tensor: columns of `values`, and fields of the search language. */
 export const VALUE_FIGURES = ['norm', 'min', 'max', 'mean', 'std', 'nan', 'inf'] as const;
 
+/** The files of a framework's own: opscope.ir.places says which of an operator's lines is the user's. */
+export const FRAMEWORK_FILE = /[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|<frozen/;
+
 /** Units of time, in seconds. */
 export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, us: 1e-6, ns: 1e-9 };
 

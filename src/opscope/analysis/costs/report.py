@@ -33,7 +33,7 @@ class Report:
             return NAMES[self.by]
         title = COLUMNS[column].title
         if column == "share" and self.share_of != "macs":  # MACs are what one expects
-            return f"{title} of {COLUMNS[self.share_of].title}"
+            return f"{title} of {COLUMNS[self.share_of].title.removesuffix(' ≥')}"
         return title
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ READABLE = 250
 
 # Room for what is young: a large picture is made of millions of short-lived texts.
 _FLAGS = ("--min-semi-space-size=64", "--max-semi-space-size=64")
+
+_ADDRESSES = 1_600_000_000_000  # measured: 1.53 TB, nearly all of it for V8's sandbox
 
 # Everything has been done when this returns: nothing in it waits for anything but itself.
 _DRAW = """
@@ -84,8 +87,23 @@ def _racer() -> type[MiniRacer]:
         from py_mini_racer import DEFAULT_V8_FLAGS, MiniRacer, init_mini_racer
     except ImportError:
         raise missing("V8 (mini-racer)") from None
+    _refuse_narrow_memory()
     init_mini_racer(flags=(*DEFAULT_V8_FLAGS, *_FLAGS), ignore_duplicate_init=True)
     return MiniRacer
+
+
+def _refuse_narrow_memory() -> None:
+    """V8 sets aside far more addresses than it will ever use, and ends the process where it cannot."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY and most < _ADDRESSES:
+        raise OpscopeError(
+            f"pictures need {_ADDRESSES:,} bytes of address space, and this process is limited to {most:,}: lift the "
+            "limit (`ulimit -v unlimited`; of memory itself little is used), or write a .dot, .mmd or .html"
+        )
 
 
 def missing(what: str) -> OpscopeError:

@@ -52,12 +52,13 @@ def save(folder: Path, now: float, records: list[bytes]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OpscopeError(f"{folder}: cannot write here ({error.strerror})") from None
-    # TensorBoard shows the last graph that it finds in a folder: an older one of ours is replaced.
-    for old in folder.glob("events.out.tfevents.*.opscope"):
-        old.unlink()
     path = folder / f"events.out.tfevents.{int(now)}.opscope"
     with replacing(path) as file:
         file.write(b"".join(map(record, records)))
+    # TensorBoard shows the last graph that it finds in a folder: an older one of ours is replaced.
+    for old in folder.glob("events.out.tfevents.*.opscope"):
+        if old.name < path.name:
+            old.unlink(missing_ok=True)
     return path
 
 

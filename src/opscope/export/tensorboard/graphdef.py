@@ -17,6 +17,7 @@ from opscope.analysis.costs.operators import CostTable, node_costs
 from opscope.analysis.costs.sizes import value_bytes
 from opscope.analysis.values import Figure, made_by
 from opscope.ir import Graph, Node, Type, Value
+from opscope.ir.places import users_frame
 from opscope.ir.text import frame_text
 
 from .names import Names
@@ -68,9 +69,9 @@ class GraphDef:
         attrs = _outputs(node.outputs)
         attrs |= {"phase": node.phase} | self._cost(node.index) | self._params(node)
         attrs |= {f"output {name}": f"{figure:.6g}" for name, figure in self.figures.get(node.index, {}).items()}
-        frames = node.frames
-        if frames:
-            attrs["source"] = frame_text(frames[-1])
+        place = users_frame(node.frames)
+        if place is not None:
+            attrs["source"] = frame_text(place)
         for key, value in node.attrs.items():
             attrs[key if key not in attrs else f"{key} (of the operator)"] = _shown(value)
         return _node_def(self.names.nodes[node.index], node.op, inputs, attrs)

@@ -353,7 +353,7 @@ solve b:self a:input2 < cholesky_solve _cholesky_solve_helper
 triangular_solve a:LU b:B@2 < linalg_lu_solve
 least_squares a:self|A b:b < linalg_lstsq
 ldl_solve a:LD b:B@2 < linalg_ldl_solve
-orthogonal_product reflectors:input|self@0 tau other@2 < ormqr
+orthogonal_product reflectors:self tau:input2 other:input3 < ormqr
 triangular_solve a:self b:B < linalg_solve_triangular
 triangular_solve b:self a:A < triangular_solve
 matrix_power self n < linalg_matrix_power

@@ -8,7 +8,7 @@ import os
 import time
 from bisect import bisect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from opscope.ir import Capture, Frame, GraphBuilder, Origin, Pools, Stage, Table
 from opscope.ir.attributes import NOT_KNOWN
+from opscope.ir.gaps import Gap, note
 from opscope.ir.measurements import TIMES, times_table
 from opscope.readers.megengine.kinds import op_name
 from opscope.sources import embed, exact
@@ -109,25 +110,10 @@ class Session(session.Session):
             if value is not None:
                 self._b.outputs.append(value)
         warnings: list[str] = []
-        if self._backwards:
-            warnings.append(
-                f"gradients are not seen: MegEngine computed them {self._backwards} times (GradManager.backward), "
-                "below the level at which its operators can be watched"
-            )
-        if self._unseen:
-            warnings.append(
-                f"{self._unseen} operators ran inside of jit.trace functions that are made to be dumped, where they "
-                "cannot be watched: capture such a function itself with opscope.trace(function, x)"
-            )
         if self._opaque:
             warnings.append(
                 f"the parameters of {_counted(self._opaque)} are not known: MegEngine builds them of parts that it "
                 "does not show"
-            )
-        if self._lost:
-            warnings.append(
-                f"{sum(self._lost.values())} operators ran but could not be recorded: {_counted(self._lost)} "
-                f"({self._reason})"
             )
         graph = self._b.freeze()
         tables: dict[str, Table] = {}
@@ -142,8 +128,25 @@ class Session(session.Session):
             origin=Origin("", "megengine", self._version, "recorded live"),
             warnings=warnings,
         )
+        note(capture, 0, list(self._gaps()))
         embed(capture, lambda path: None if path.startswith(self._root) else exact(path))
         return capture
+
+    def _gaps(self) -> Iterator[Gap]:
+        if self._backwards:
+            reason = (
+                f"gradients are not seen: MegEngine computed them {self._backwards} times (GradManager.backward), "
+                "below the level at which its operators can be watched"
+            )
+            yield Gap(reason, phase="backward")
+        if self._unseen:
+            reason = (
+                "they ran inside of jit.trace functions that are made to be dumped, where they cannot be watched: "
+                "capture such a function itself with opscope.trace(function, x)"
+            )
+            yield Gap(reason, self._unseen)
+        for kind, count in sorted(self._lost.items()):
+            yield Gap(f"they could not be recorded ({self._reason})", count, op=kind)
 
     def restore(self) -> None:
         self._watcher.remove()

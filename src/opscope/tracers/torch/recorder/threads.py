@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from opscope.tracers.frames import OWN
 from opscope.tracers.torch import private
@@ -110,7 +110,7 @@ def _wrap() -> None:
 
     def started(self: Any, *args: Any, **kwargs: Any) -> Any:
         if _owners() and getattr(getattr(self, "_target", None), "__module__", None) not in _POOLS:
-            own: Any = vars(self).get("run")
+            own = cast("dict[str, Any]", vars(self)).get("run")
             work = _handed_over(self.run)
 
             def run() -> None:  # the thread is as it was, once it runs
