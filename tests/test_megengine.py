@@ -19,6 +19,7 @@ from opscope.errors import BadInput
 from opscope.readers.megengine import decoded, flat, mapped
 from opscope.readers.megengine.kinds import types_by_id, xxh64
 from opscope.readers.megengine.model import DTYPES, Dtype, Model, Operator, decode
+from opscope.readers.megengine.pages import Whole
 from opscope.readers.source import Source
 
 DATA = Path(__file__).parent / "data" / "megengine"
@@ -250,7 +251,7 @@ def test_tables_that_are_named_a_million_times_cost_nothing() -> None:
     for i in range(operators):
         struct.pack_into("<I", out, first + 4 * i, operator - (first + 4 * i))
     data = struct.pack("<I", len(out)) + bytes(out)
-    buffer = flat.Buffer(data, 4, len(data))
+    buffer = flat.Buffer(Whole(data), 4, len(data))
     oprs = buffer.root("v2.Model")["oprs"]
     assert len(oprs) == operators
     assert oprs[0] is oprs[-1]  # decoded once
@@ -259,7 +260,7 @@ def test_tables_that_are_named_a_million_times_cost_nothing() -> None:
 
 def test_overlapping_vectors_are_refused() -> None:
     """Every operator with a long vector of its own that overlaps the others: together more than the file has."""
-    buffer = flat.Buffer(bytes(1000), 0, 1000)
+    buffer = flat.Buffer(Whole(bytes(1000)), 0, 1000)
     buffer.once(0, "uint", 400, list)
     buffer.once(4, "uint", 400, list)
     buffer.once(4, "uint", 400, list)  # the same again: it is there already

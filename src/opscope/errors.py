@@ -7,10 +7,10 @@ _LONGEST = 1000
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
     """Text on one line that no terminal interprets, short enough to read: names in a file may hold anything."""
-    words = " ".join(text[: 20 * longest].split())
-    safe = "".join(c if c.isprintable() else "\ufffd" for c in words[: 2 * longest])
-    # The beginning says where, the end what to do: the middle goes.
-    return safe if len(safe) <= longest else f"{safe[: longest * 2 // 3]} … {safe[-(longest // 4) :]}"
+    words = " ".join(text.split())
+    if len(words) > longest:  # the beginning says where, the end what to do
+        words = f"{words[: longest * 2 // 3]} … {words[-(longest // 4) :]}"
+    return "".join(c if c.isprintable() else "\ufffd" for c in words)
 
 
 class OpscopeError(Exception):

@@ -194,7 +194,9 @@ def _allowed(path: str, roots: Iterable[str]) -> str | Refused | None:
     return _text(Path(real))
 
 
-_real = lru_cache(maxsize=256)(os.path.realpath)  # of a folder: asked for every file
+@lru_cache(maxsize=256)  # asked for every file
+def _real(folder: str) -> str:
+    return os.path.realpath(folder)
 
 
 def _is_below(path: str, folder: str) -> bool:

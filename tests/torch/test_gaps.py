@@ -176,6 +176,17 @@ def _gradients_are_of_their_own_part(cap: Any) -> None:
         assert all(name.startswith(f"{path}.") for name in weights)
 
 
+def test_threads_are_as_they_were() -> None:
+    thread = threading.Thread(target=lambda: torch.ones(2) + 1)
+    with opscope.record() as cap:
+        thread.start()
+        with pytest.raises(RuntimeError):
+            thread.start()
+        thread.join()
+    assert "run" not in vars(thread)
+    assert [node.op for node in cap.graph.nodes] == ["aten.ones", "aten.add.Tensor"]
+
+
 def test_a_thread_that_was_there_before_is_marked() -> None:
     class Queued(nn.Module):
         def __init__(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opscope.ir import Capture, Graph
-from opscope.ir.facts import GRADIENTS, VALUE_FIGURES, VALUES
+from opscope.ir.facts import GRADIENTS, IDS, VALUE_FIGURES, VALUES
 
 
 class Figure(NamedTuple):
@@ -42,6 +42,19 @@ def made_by(graph: Graph, figures: Mapping[str, Figure]) -> dict[int, dict[str, 
             elif name in _JOINED:
                 has_nan = any(math.isnan(number) for number in outputs)
                 found.setdefault(node, {})[name] = math.nan if has_nan else _JOINED[name](outputs)
+    return found
+
+
+def framework_ids(capture: Capture, stage: int) -> Mapping[str, Figure]:
+    """The numbers that the framework itself gives, by "node" and by "value"."""
+    graph = capture.stages[stage].graph
+    found: dict[str, Figure] = {}
+    for table in capture.facts(IDS.name, stage):
+        count = graph.n_nodes if table.by == "node" else graph.n_values
+        ids = found.setdefault(table.by, Figure(np.zeros(count), np.zeros(count, dtype=bool)))
+        column = table.columns["id"]
+        ids.numbers[table.index] = np.asarray(column.values, dtype=np.float64)
+        ids.known[table.index] = column.known
     return found
 
 

@@ -104,7 +104,7 @@ def main(args: list[str] | None = None) -> None:
     except click.ClickException as error:
         _fail(error.format_message(), debug)
     except OpscopeError as error:
-        _fail(str(error), debug)
+        _fail(str(error), debug, getattr(error, "code", 2))
     except OSError as error:
         streams.give_up()
         where = f"{error.filename}: " if error.filename else "the output cannot be written: "

@@ -18,6 +18,9 @@ _PLAIN = {
 }  # fmt: skip
 
 
+_ASCII = "opscope-ascii"  # under its own name click takes it for a mistake, and writes UTF-8
+
+
 class OutputClosed(Exception):
     """The reader of our output closed the pipe (`opscope ir X | head`)."""
 
@@ -25,13 +28,15 @@ class OutputClosed(Exception):
 def prepare() -> None:
     """Let standard output take every text: what its encoding has no sign for is written in ASCII."""
     codecs.register_error("opscope", _in_ascii)
+    codecs.register(_codec)
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
         sys.stdout = _Closed()
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
         sys.stderr = io.StringIO()  # nobody reads it
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="opscope")
+            is_ascii = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(encoding=_ASCII if is_ascii else None, errors="opscope")
 
 
 def to_json(data: Any) -> str:
@@ -49,6 +54,21 @@ def give_up() -> None:
     """Drop what could not be written: Python would try again when it ends, and complain."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _codec(name: str) -> codecs.CodecInfo | None:
+    if name.replace("_", "-") != _ASCII:
+        return None
+    ascii = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        ascii.encode,
+        ascii.decode,
+        ascii.streamreader,
+        ascii.streamwriter,
+        ascii.incrementalencoder,
+        ascii.incrementaldecoder,
+        name=_ASCII,
+    )
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:

@@ -114,6 +114,13 @@ def export(
     exporter.export(capture, path, Options(stage, depth, ending, wanted, say))
 
 
+def check_output(path: Path) -> None:
+    """Raise OpscopeError if nothing can be written there, before long work is done for it."""
+    _exporter(path, path.suffix.lower())
+    if not path.absolute().parent.is_dir():
+        raise OpscopeError(f"{path}: there is no folder {path.parent}")
+
+
 def _exporter(path: Path, ending: str) -> Exporter:
     plugins = _plugins()
     if ending in BUILT_IN:

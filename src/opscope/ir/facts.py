@@ -139,6 +139,12 @@ GRADIENTS = Fact(
         Field("inf", "how many are infinite", "elements", optional=True),
     ),
 )
+IDS = Fact(
+    "ids",
+    "The numbers that a framework itself gives to operators and tensors; its messages speak of them.",
+    ("node", "value"),
+    (Field("id", "the number"),),
+)
 CHANGES = Fact(
     "changes",
     "What a stage changed in the stage it was made from.",
@@ -191,7 +197,7 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
     {
         fact.name: fact
         for fact in (
-            *(TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS),
+            *(TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS),
             *(CHANGES, BREAKS, RECOMPILES, GAPS),
         )
     }

@@ -68,6 +68,10 @@ export class Costs {
     return column;
   }
 
+  get hasParameters(): boolean {
+    return this.held.rows > 0;
+  }
+
   /** Numbers in parameters that no operator reads. */
   get unused(): number {
     const [elements, node] = [this.held.numbers(PARAMETERS.columns.elements), this.held.numbers(PARAMETERS.columns.node)];

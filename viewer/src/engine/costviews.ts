@@ -1,6 +1,6 @@
 // What the Cost tab asks for: the map of modules, memory along the execution, operators against a device.
 
-import { PHASES } from '../scene.ts';
+import { PHASES, ROLES } from '../scene.ts';
 import { inside, ref } from './answers.ts';
 import { MEMORY_CLASSES } from '../wire/facts.ts';
 import type { Costs, Figure } from './cost.ts';
@@ -114,7 +114,19 @@ function crumbs(view: View, item: number): CostMap['path'] {
   return path.reverse();
 }
 
-export function totals({ metrics: { costs } }: View): Totals | null {
+const CONSTANT = ROLES.indexOf('constant');
+
+/** Whether weights may be there that no value stands for as a parameter: operators that nothing is known of, constants. */
+function mayHideParameters({ graph, types }: View): boolean {
+  for (let value = 0; value < graph.values; value++) {
+    const type = graph.type[value]!;
+    if (graph.role[value] === CONSTANT && types.text(type).includes('float') && types.bytes(type) > 8) return true;
+  }
+  return false;
+}
+
+export function totals(view: View): Totals | null {
+  const { costs } = view.metrics;
   if (!costs) return null;
   const sum = (figure: Figure) => costs.of(figure).reduce((total, value) => (value > 0 ? total + value : total), 0);
   let atLeast = costs.gaps.of('macs').length > 0;
@@ -123,7 +135,7 @@ export function totals({ metrics: { costs } }: View): Totals | null {
   return {
     macs: sum('macs'),
     other: sum('other'),
-    parameters: sum('parameters') + costs.unused,
+    parameters: costs.hasParameters || (!atLeast && !mayHideParameters(view)) ? sum('parameters') + costs.unused : NaN,
     peak: line.total[line.peak] ?? 0,
     atLeast,
     parametersAtLeast: costs.gaps.of('parameters').length > 0,

@@ -29,7 +29,7 @@ import type {
 } from './messages.ts';
 import { flow } from './flow.ts';
 import { kindsOf } from './kinds.ts';
-import { figuresOf } from './measured.ts';
+import { figuresOf, idsOf } from './measured.ts';
 import { Listings } from './listings.ts';
 import { Metrics, TIME } from './metrics.ts';
 import { KERNEL_COLOURS, shadesOf } from './shades.ts';
@@ -593,8 +593,13 @@ export class Engine {
 
   async find(query: string): Promise<{ nodes: number[]; error: string }> {
     const { view } = this;
-    const [kinds, figure] = await Promise.all([kindsOf(view.capture, view.stage), figuresOf(view.capture, view.stage), view.metrics.timed]);
-    const measured = { time: (node: number) => view.metrics.value(TIME, node), figure };
+    const [kinds, figure, id] = await Promise.all([
+      kindsOf(view.capture, view.stage),
+      figuresOf(view.capture, view.stage),
+      idsOf(view.capture, view.stage),
+      view.metrics.timed,
+    ]);
+    const measured = { time: (node: number) => view.metrics.value(TIME, node), figure, id };
     try {
       return { nodes: [...find(view.graph, view.capture.pools, query, kinds, measured)], error: '' };
     } catch (error) {

@@ -15,6 +15,18 @@ export function figuresOf(capture: Capture, stage: number): Promise<Measured['fi
   return figures;
 }
 
+/** The framework's own numbers of operators and tensors. */
+export async function idsOf(capture: Capture, stage: number): Promise<NonNullable<Measured['id']>> {
+  const known = { node: new Map<number, number>(), value: new Map<number, number>() };
+  for (const index of capture.facts(FACTS.ids.name, stage)) {
+    const table = await capture.stored(index);
+    const ids = table.numbers(FACTS.ids.columns.id);
+    const found = known[capture.manifest.tables[index]!.by === 'node' ? 'node' : 'value'];
+    table.int32('index').forEach((at, row) => found.set(at, ids[row]!));
+  }
+  return (by, index) => known[by].get(index) ?? null;
+}
+
 async function readFigures(capture: Capture, stage: number): Promise<Measured['figure']> {
   const tables = await Promise.all(capture.facts(FACTS.values.name, stage).map((index) => capture.stored(index)));
   const known = new Map<string, Map<number, number>>(VALUE_FIGURES.map((name) => [name, new Map()]));

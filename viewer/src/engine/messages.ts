@@ -14,7 +14,7 @@ import type { Kin } from './diffview.ts';
 export interface Totals {
   macs: number;
   other: number;
-  parameters: number;
+  parameters: number; // NaN: not known
   peak: number; // bytes: the least that these operators need in this order
   atLeast: boolean; // an operator is unknown or missing, so MACs and other FLOPs may be more
   parametersAtLeast: boolean; // operators that read parameters are missing

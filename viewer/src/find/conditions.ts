@@ -25,6 +25,8 @@ export const NO_KINDS: Kinds = { ofOp: () => '', byNode: new Map() };
 export interface Measured {
   time(node: number): number | null;
   figure(name: string, value: number): number | null;
+  /** The framework's own number of a node or of a value. */
+  id?(by: 'node' | 'value', index: number): number | null;
 }
 
 export const NOTHING_MEASURED: Measured = { time: () => null, figure: () => null };
@@ -107,6 +109,8 @@ export class Conditions {
       case 'file':
       case 'line':
         return this.stacks([term]);
+      case 'id':
+        return this.ids(comparison(term));
       case 'time':
         return this.times(comparison(term));
       default:
@@ -205,6 +209,15 @@ export class Conditions {
   /** Its measured time. */
   private times(test: (seconds: number) => boolean): Mask {
     return Uint8Array.from({ length: this.graph.nodes }, (_, node) => holds(this.measured.time(node), test));
+  }
+
+  /** The framework's own number of it, or of something that it makes. */
+  private ids(test: (id: number) => boolean): Mask {
+    const { nodes, producer } = this.graph;
+    const id = this.measured.id ?? (() => null);
+    const mask = Uint8Array.from({ length: nodes }, (_, node) => holds(id('node', node), test));
+    for (let v = 0; v < producer.length; v++) if (producer[v]! >= 0) mask[producer[v]!]! |= holds(id('value', v), test);
+    return mask;
   }
 
   /** The measured figure of something that it makes. */

@@ -16,6 +16,7 @@ export const FIELDS = [
   'file',
   'line',
   'kernel',
+  'id',
   'time',
   ...VALUE_FIGURES,
 ] as const;

@@ -204,6 +204,8 @@ export const FACTS = {
   values: { name: 'values', by: ['value'], columns: { values: 'column values', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf' } },
   /** What was seen of the gradients that an autograd engine handed on, by the value of each. */
   gradients: { name: 'gradients', by: ['value'], columns: { place: 'column place', evidence: 'column evidence', out_slot: 'column out_slot', out_rank: 'column out_rank', in_slot: 'column in_slot', in_rank: 'column in_rank', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', nan: 'column nan', inf: 'column inf' } },
+  /** The numbers that a framework itself gives to operators and tensors; its messages speak of them. */
+  ids: { name: 'ids', by: ['node', 'value'], columns: { id: 'column id' } },
   /** What a stage changed in the stage it was made from. */
   changes: { name: 'changes', by: ['row'], columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
   /** Where and why a compiler stopped a graph before the program ended. */

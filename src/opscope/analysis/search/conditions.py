@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opscope.analysis.times import Times, node_times
-from opscope.analysis.values import Figure, value_figures
+from opscope.analysis.values import Figure, framework_ids, value_figures
 from opscope.ir import PHASES, ROLES, Capture, Frame, Graph, Type, scope_label
 from opscope.ir.columns import Int8, Int32
 from opscope.ir.facts import VALUE_FIGURES
@@ -33,14 +33,15 @@ _DECODER = json.JSONDecoder()
 
 
 class Measured(NamedTuple):
-    """What was measured of a graph: times by node, figures by value."""
+    """What is known of a graph beside it: times by node, figures by value, and the framework's own numbers."""
 
     times: Times | None = None
     figures: Mapping[str, Figure] = {}
+    ids: Mapping[str, Figure] = {}  # the framework's own numbers, by "node" and by "value"
 
     @classmethod
     def of(cls, capture: Capture, stage: int) -> Measured:
-        return cls(node_times(capture, stage), value_figures(capture, stage))
+        return cls(node_times(capture, stage), value_figures(capture, stage), framework_ids(capture, stage))
 
 
 class Conditions:
@@ -92,6 +93,8 @@ class Conditions:
                 return self._attrs(term)
             case "kernel":
                 return self._kernels(term)
+            case "id":
+                return self._ids(comparison(term))
             case "time":
                 return self._times(comparison(term))
             case field if field in VALUE_FIGURES:
@@ -205,6 +208,17 @@ class Conditions:
         """Its measured time."""
         times = self.measured.times
         return np.zeros(self.graph.n_nodes, dtype=bool) if times is None else times.known & test(times.seconds)
+
+    def _ids(self, test: Comparison) -> Mask:
+        """The framework's own number of it, or of something that it makes."""
+        mask = np.zeros(self.graph.n_nodes, dtype=bool)
+        for by, ids in self.measured.ids.items():
+            holds = ids.known & test(ids.numbers)
+            if by == "node":
+                mask |= holds
+            else:
+                mask[self.graph.value_producer[holds & (self.graph.value_producer >= 0)]] = True
+        return mask
 
     def _figures(self, name: str, test: Comparison) -> Mask:
         """The measured figure of something that it makes."""

@@ -14,7 +14,7 @@ from opscope.ir.facts import VALUE_FIGURES
 
 FIELDS = (
     "op", "kind", "name", "scope", "class", "phase", "role", "dtype", "shape", "attr", "file", "line", "kernel",
-    "time", *VALUE_FIGURES,
+    "id", "time", *VALUE_FIGURES,
 )  # fmt: skip
 MOST_STEPS = 16
 

@@ -43,6 +43,7 @@ class Drawing:
     all: int  # boxes with everything open
     depths: list[tuple[str, int]]  # of each phase: chosen here, so that the picture can be read
     unknown: list[str]  # scopes asked for that are not there
+    closed: int = 0  # modules that stayed closed at the depth asked for: nobody could read what is inside
 
 
 def draw(stage: Stage, capture: Capture, options: Options, look: Look) -> Drawing:

@@ -10,6 +10,7 @@ import numpy as np
 from opscope.ir import Column, Table, column
 from opscope.ir.attributes import FILE
 from opscope.ir.columns import frozen
+from opscope.ir.facts import IDS
 from opscope.ir.measurements import Measured, statistics_of, times_table, values_table
 
 from .build import Built
@@ -24,7 +25,7 @@ def id_tables(built: Built) -> dict[str, Table]:
     for by, ids in (("node", built.node_ids), ("value", built.value_ids)):
         if ids:
             numbers = column(np.array(ids, dtype=np.int64))
-            tables[f"jittor id by {by}"] = Table(0, by, frozen(range(len(ids))), {"id": numbers})
+            tables[f"jittor id by {by}"] = Table(0, by, frozen(range(len(ids))), {"id": numbers}, IDS.name)
     return tables
 
 

@@ -153,7 +153,12 @@ class Session(session.Session):
     def _stop_profiler(self) -> None:
         if self._profiler is not None:
             profiler, self._profiler = self._profiler, None
-            profiler.__exit__(None, None, None)
+            silent = self._jt.flags.log_silent
+            self._jt.flags.log_silent = 1  # or Jittor would print the whole profile
+            try:
+                profiler.__exit__(None, None, None)
+            finally:
+                self._jt.flags.log_silent = silent
 
     def _restore_flags(self) -> None:
         for place, name, before in reversed(self._patched):

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from opscope.ir import Capture, Frame
+from opscope.tracers.torch.graphs import fx
 from opscope.tracers.torch.graphs.frames import is_users
 from opscope.tracers.torch.private import the_torch, uncompiled
 
@@ -49,11 +50,11 @@ class Finding(NamedTuple):
 class Inputs:
     """Other inputs, and what the model does with them."""
 
-    def __init__(self, subject: Subject, recorded: Capture) -> None:
+    def __init__(self, subject: Subject, recorded: Capture | None) -> None:
         self.branch: Line | None = None  # where another input goes another way
         self.reads: list[Line] = []  # where Python reads numbers
         self.results: list[tuple[Arguments, Any]] = []
-        if not subject.has_numbers():
+        if recorded is None or not subject.has_numbers():
             return
         first = _account(recorded)
         self.reads = list(dict.fromkeys(_line(row.frames) for row in first if row.is_read))
@@ -113,7 +114,7 @@ def _jit_trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], stric
 
 
 def _fx(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], strict: bool) -> Any:
-    return the_torch().fx.symbolic_trace(target)
+    return fx.Traced(target, args, kwargs)
 
 
 def _export(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], strict: bool) -> Any:

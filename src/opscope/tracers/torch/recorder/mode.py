@@ -102,7 +102,9 @@ class Recorder:
         caller, grad_enabled = self._caller(), self._grad_enabled
         engine, nodes, lean = self._engine, self._nodes, self._lean
         run = self._fakes.run if self._fakes is not None else None
-        lock, opaque, around_others, numbers = self._calls.lock, self._opaque, self._around, self.threads
+        opaque, around_others, numbers = self._opaque, self._around, self.threads
+        # A lock is taken only once another thread works for this recording: `threads` has none before.
+        acquire, release = self._calls.lock.acquire, self._calls.lock.release
 
         def dispatch(
             mode: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -122,7 +124,7 @@ class Recorder:
             uses: list[int] = []
             constants: list[Any] = [number]
             written: list[Any] | None = None
-            lock.acquire()
+            is_locked = numbers and acquire()
             try:
                 # Before it runs: in-place operators change what their arguments show.
                 for (name, kind, argument), value in zip(schema.slots, args):  # noqa: B905 (defaults are left out)
@@ -148,26 +150,31 @@ class Recorder:
                     self._rare_inputs(schema, args, kwargs, uses, constants)
                 if len(outside) != self._seen_outside:
                     self._name_outside(caller(frame_at(0).f_back))
-                if schema.asks_numbers:
-                    self._look_at_numbers(schema, args, kwargs, constants)
-                if schema.may_write:
-                    written = self._about_to_write(schema, args, kwargs, uses)
-                elif schema.shows_more:
-                    written = []
+                if not schema.is_plain:
+                    if schema.asks_numbers:
+                        self._look_at_numbers(schema, args, kwargs, constants)
+                    if schema.may_write:
+                        written = self._about_to_write(schema, args, kwargs, uses)
+                    elif schema.shows_more:
+                        written = []
                 if around_others:
                     self._note_around(constants)
             except Exception as error:
                 self._lose(error, schema)
                 number = -1
+            except BaseException:  # a signal; the script may go on
+                log.drop_unfinished()
+                raise
             finally:
-                lock.release()
+                if is_locked:
+                    release()
             if number < 0:
                 return func(*args, **kwargs) if run is None else run(func, args, kwargs)
             sequence = sequence_number() - 1
             began = clock() if times else 0.0
             out = func(*args, **kwargs) if run is None else run(func, args, kwargs)
             took = clock() - began if times else 0.0
-            lock.acquire()
+            is_locked = numbers and acquire()
             try:
                 if written is None and isinstance(out, tensor_type):
                     outputs_log.append(made(out, False))
@@ -226,11 +233,15 @@ class Recorder:
                 if times:
                     log.seconds.append(took)
                 if values:
-                    self._measured(out)
+                    self._measured(out, written or [])
             except Exception as error:
                 self._lose(error, schema)
+            except BaseException:
+                log.drop_unfinished()
+                raise
             finally:
-                lock.release()
+                if is_locked:
+                    release()
             return out
 
         return dispatch
@@ -350,11 +361,8 @@ class Recorder:
 
     def _outputs(self, out: Any, written: list[Any]) -> None:
         made = self._memory.made
-        returned = self._tensors(out)
         writes = {id(tensor) for tensor in written}
-        found = [made(tensor, id(tensor) in writes) for tensor in returned]
-        writes.difference_update([id(tensor) for tensor in returned])
-        found.extend([made(tensor, True) for tensor in written if id(tensor) in writes])
+        found = [made(tensor, id(tensor) in writes) for tensor in _made_and_written(self._tensors(out), written)]
         self.log.output_value.extend(found)
 
     def _tensors(self, out: Any) -> list[Any]:
@@ -374,8 +382,9 @@ class Recorder:
     def _accumulates(self, node: Any) -> None:
         variable = getattr(node, "variable", None)
         if variable is not None:
-            _, inner = next(plain(variable))
-            self.log.accumulated[self.log.count] = self._memory.storage_of(inner)
+            if self._open:
+                _, variable = next(plain(variable))
+            self.log.accumulated[self.log.count] = self._memory.storage_of(variable)
 
     def _caller(self) -> Callable[[FrameType | None], FrameType | None]:
         """From the frame that called us to the one that called the operator: torch wraps dispatch modes, to keep its
@@ -431,7 +440,7 @@ class Recorder:
         try:
             private.push_mode(mode)
             try:
-                return func(*args, **kwargs)
+                out = func(*args, **kwargs)
             finally:
                 private.pop_mode(mode)
         finally:
@@ -440,8 +449,9 @@ class Recorder:
                 self._around.pop(thread, None)
             else:
                 self._around[thread] = around
-            if schema.computes and count == self.log.count and lost == len(self._lost):
-                self._lose(None, schema, types)
+        if schema.computes and count == self.log.count and lost == len(self._lost):
+            self._lose(None, schema, types)
+        return out
 
     def _note_around(self, constants: list[Any]) -> None:
         around = self._around.get(threading.get_ident())
@@ -450,15 +460,15 @@ class Recorder:
 
     # -- measured, and lost -----------------------------------------------------------------------
 
-    def _measured(self, out: Any) -> None:
+    def _measured(self, out: Any, written: list[Any]) -> None:
         """The operator is recorded, whether its numbers can be read or not."""
         try:
-            self._measure(out)
+            self._measure(out, written)
         except Exception as error:
             self.unmeasured[f"{type(error).__name__}: {' '.join(str(error).split())[:_LONGEST_REASON]}"] += 1
 
-    def _measure(self, out: Any) -> None:
-        tensors = self._tensors(out)
+    def _measure(self, out: Any, written: list[Any]) -> None:
+        tensors = _made_and_written(self._tensors(out), written)
         made = self.log.output_value[len(self.log.output_value) - len(tensors) :]
         for value, tensor in zip(made, tensors, strict=True):
             numbers = numbers_of(self._torch, tensor)
@@ -481,6 +491,14 @@ class Recorder:
     @property
     def lost(self) -> list[Lost]:
         return [Lost(*key, count) for key, count in self._lost.items()]
+
+
+def _made_and_written(returned: list[Any], written: list[Any]) -> list[Any]:
+    """What an operator returned, then what it wrote and did not return: the order of its outputs in the log."""
+    if not written:
+        return returned
+    known = {id(tensor) for tensor in returned}
+    return [*returned, *(tensor for tensor in written if id(tensor) not in known)]
 
 
 def _kind_of(value: Any, tensor_type: type[Any]) -> int:

@@ -12,10 +12,12 @@ from .account import Account, Columns, StepEnd
 from .log import ACCUMULATES, GRAD_ENABLED, IN_BACKWARD, NO_SEQUENCE
 from .names import Step
 from .pairs import Sequences
-from .places import BACKWARD, CHECKPOINT, INIT, OPTIMIZER
+from .places import BACKWARD, CHECKPOINT, INIT, OPTIMIZER, STARTS
 from .recomputation import PASSED_OVER, align
 
 FORWARD_BEFORE = "its forward operator ran before the recording began"
+IN_CALLBACK = "runs in a hook or a callback of backward(), such as the reducer of DistributedDataParallel"
+OF_A_VIEW = "belongs to a view that autograd made anew, because its base was written in place"
 
 
 class Placement:
@@ -161,7 +163,7 @@ class Placement:
         """Gradient operator -> the operator whose gradient it computes, by autograd's sequence numbers."""
         log = self._log
         names = [log.schemas[s].name for s in log.schema]
-        sequences = Sequences(names, log.sequence, log.threads, self._r.first_sequence)
+        sequences = Sequences(names, log.sequence, log.node_sequence, log.threads, self._r.first_sequence)
         pairs: dict[int, int] = {}
         for i in range(self._count):
             if log.node_sequence[i] >= 0:
@@ -258,7 +260,10 @@ class Placement:
             name = self._r.names.storages.get(storage, ("a leaf", ""))[0]
             return f"adds to the gradient of {name}"
         if sequence == NO_SEQUENCE:
-            return "the gradient that backward() starts from"
+            is_start = self._r.places.flags[self._log.place[i]] & STARTS
+            return "the gradient that backward() starts from" if is_start else IN_CALLBACK
+        if self._log.node_names[self._log.node_name[i]] == "AsStridedBackward0":
+            return OF_A_VIEW
         if i in self._ambiguous:
             return "several threads ran an operator that it may belong to"
         return FORWARD_BEFORE

@@ -17,7 +17,7 @@ from opscope.tracers.frames import OWN
 from opscope.tracers.torch.private import is_compiled_call
 
 # What a stack says about the operators called there.
-OPTIMIZER, CHECKPOINT, BACKWARD, GENERATOR, INIT, COMPILED = 1, 2, 4, 8, 16, 32
+OPTIMIZER, CHECKPOINT, BACKWARD, GENERATOR, INIT, COMPILED, STARTS = 1, 2, 4, 8, 16, 32, 64
 
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 
@@ -85,7 +85,9 @@ class Places:
         if inside == "utils/checkpoint.py" and code.co_name in ("recompute_fn", "unpack_hook", "backward"):
             return CHECKPOINT
         if inside in ("autograd/__init__.py", "autograd/graph.py", "_tensor.py"):
-            return BACKWARD if code.co_name in ("backward", "grad", "_make_grads", "_engine_run_backward") else 0
+            if code.co_name == "_make_grads":
+                return BACKWARD | STARTS
+            return BACKWARD if code.co_name in ("backward", "grad", "_engine_run_backward") else 0
         return 0
 
     def _is_hidden(self, code: CodeType) -> bool:

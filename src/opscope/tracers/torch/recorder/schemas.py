@@ -54,8 +54,8 @@ class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
     __slots__ = (
-        "asks_numbers", "by_name", "computes", "is_higher_order", "may_write", "name", "shows_more", "slots",
-        "takes_storage", "undeclared", "writes",
+        "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "may_write", "name", "shows_more",
+        "slots", "takes_storage", "undeclared", "writes",
     )  # fmt: skip
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
@@ -77,6 +77,7 @@ class Schema:
         self.asks_numbers = ("attention" in self.name and any(name in self.by_name for name in MASKS)) or (
             "grouped_mm" in self.name and OFFSETS in self.by_name
         )
+        self.is_plain = not (self.asks_numbers or self.may_write or self.shows_more)
         self.computes = not (self.name.startswith("profiler.") or self.name in _QUESTIONS)
 
     def written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

@@ -40,7 +40,8 @@ class Threads:
         self._lean = lean
         self._members = {threading.get_ident()}
         self._is_open = False
-        self.number: dict[int, int] = {}  # thread -> its number among those of this session; idents are used again
+        # Thread -> its number among those of this session, since idents are used again. Empty as long as there is none.
+        self.number: dict[int, int] = {}
         self._count = 0
 
     def open(self) -> None:
@@ -71,6 +72,7 @@ class Threads:
                 frame = frame.f_back
             place = self._places.at(frame, top.frame if top else self._base, top.place if top else 0)
         call, module = (top.call, top.module) if top else (-1, 0)
+        self.number.setdefault(0, 0)  # from now on, what is noted is noted under a lock
 
         @functools.wraps(work, assigned=("__name__", "__qualname__", "__doc__"), updated=())
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -109,19 +111,27 @@ def _wrap() -> None:
     start, submit = threading.Thread.start, ThreadPoolExecutor.submit
 
     def started(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if _owners() and getattr(getattr(self, "_target", None), "__module__", None) not in _POOLS:
-            own = cast("dict[str, Any]", vars(self)).get("run")
-            work = _handed_over(self.run)
+        if not _owners() or getattr(getattr(self, "_target", None), "__module__", None) in _POOLS:
+            return start(self, *args, **kwargs)
+        held = cast("dict[str, Any]", vars(self))
+        own, work = held.get("run"), _handed_over(self.run)
 
-            def run() -> None:  # the thread is as it was, once it runs
-                if own is None:
-                    vars(self).pop("run", None)
-                else:
-                    self.run = own
-                work()
+        def restore() -> None:
+            if own is None:
+                held.pop("run", None)
+            else:
+                held["run"] = own
 
-            self.run = run
-        return start(self, *args, **kwargs)
+        def run() -> None:
+            restore()  # the thread is as it was, once it runs
+            work()
+
+        held["run"] = run
+        try:
+            return start(self, *args, **kwargs)
+        except BaseException:  # it runs already, or there is no room for another
+            restore()
+            raise
 
     def submitted(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         return submit(self, _handed_over(fn), *args, **kwargs)
