@@ -122,7 +122,7 @@ _OF_VIEWS = frozenset({"asstrided"})
 
 # What prepares arguments for the operator that a function is named after.
 _PLUMBING = frozenset(
-    "view unsqueeze squeeze permute transpose t expand clone tocopy detach alias reshape movedim contiguous slice select".split()
+    ["view", "unsqueeze", "squeeze", "permute", "transpose", "t", "expand", "clone", "tocopy", "detach", "alias", "reshape", "movedim", "contiguous", "slice", "select"]
 )
 
 
