@@ -6,7 +6,7 @@ _LONGEST = 1000
 
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
-    """Text on one line that no terminal interprets and nobody scrolls through: names in a file may hold anything."""
+    """Text on one line that no terminal interprets, short enough to read: names in a file may hold anything."""
     words = " ".join(text.split())
     if len(words) > longest:  # the beginning says where, the end what to do
         words = f"{words[: longest * 2 // 3]} … {words[-(longest // 4) :]}"

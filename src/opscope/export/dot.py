@@ -75,7 +75,7 @@ def _whole(graph: Graph, words: list[str] | None = None) -> Iterator[str]:
 
 
 def _cluster(graph: Graph, children: dict[int, list[int]], nodes: dict[int, list[int]]) -> Iterator[str]:
-    """Clusters from the root down, without recursion: scopes may be nested as deep as somebody likes."""
+    """Clusters from the root down, without recursion: scopes may be nested to any depth."""
     full = _scopes_with_nodes(graph, nodes)
     todo: list[tuple[int, bool]] = [(0, True)]
     while todo:

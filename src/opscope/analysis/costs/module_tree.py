@@ -179,7 +179,7 @@ class Outputs:
             return ""
         leaves = (self._first[low:high] < begin) | (self._last[low:high] >= end)
         rows = low + np.flatnonzero(leaves)
-        if not len(rows):  # nobody reads it: the last thing that was made
+        if not len(rows):  # never read: the last thing that was made
             rows = low + np.flatnonzero(self._producer[low:high] == self._producer[low:high].max())
         best = rows[np.lexsort((self._producer[rows], self._elements[rows]))[-1]]
         type_ = self._graph.pools.types[int(self._graph.value_type[self._value[best]])]

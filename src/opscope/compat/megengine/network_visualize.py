@@ -1,6 +1,6 @@
 """python -m opscope.compat.megengine.network_visualize MODEL [LOG] [--log_path LOG] …
 
-The command line of `megengine.tools.network_visualize`. The log folder may also stand second, as its manual shows it.
+The command line of `megengine.tools.network_visualize`. The log folder may also come second, as its manual shows it.
 """
 
 from __future__ import annotations

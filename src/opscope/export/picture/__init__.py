@@ -74,7 +74,7 @@ def _tell(path: Path, picture: Drawing, nodes: int, options: Options) -> None:
         levels = {depth for _, depth in picture.depths}
         each = ", ".join(f"{depth} ({phase})" for phase, depth in sorted(picture.depths, key=_order))
         options.say(
-            f"{path}: nobody could read {picture.all:,} boxes, so modules are closed below level "
+            f"{path}: {picture.all:,} boxes cannot be read, so modules are closed below level "
             f"{levels.pop() if len(levels) == 1 else each}: {picture.boxes:,} boxes; "
             "--depth N, --open SCOPE and --whole show more"
         )

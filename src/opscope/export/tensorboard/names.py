@@ -40,7 +40,7 @@ class Names:
         return _joined(path, safe(_own(node.name, [s.name for s in node.scopes]) or node.op))
 
     def _outside(self, value: Value, reader: int | None) -> str:
-        """A parameter stands beside the operator that reads it first; an input stands outside of all modules."""
+        """A parameter is next to the operator that reads it first; an input is outside of all modules."""
         if value.role == "input" or reader is None:
             return safe(value.name or value.role)
         scope = int(self._graph.node_scope[reader])

@@ -2,7 +2,7 @@
 its backward graph (`Conv2dGradNodeFinal`, which is looked for as `conv2d_grad`).
 
 A gradient node is handed `grad[0]`; a gradient operator of PIR has the gradient behind what it keeps of the forward
-pass. There, a gradient that nobody wants is an output without a type; a gradient node lists only those that it
+pass. There, a gradient that is not wanted is an output without a type; a gradient node lists only those that it
 computes, but not always with a shape.
 """
 

@@ -72,7 +72,7 @@ def read(source: Source, options: Options) -> Capture:
 
 
 def _origin(flow: Flow, how: str) -> Origin:
-    """The files do not tell the version, but each line of versions writes in its own way."""
+    """The files do not say the version, but each line of versions writes in its own way."""
     return Origin(format=NAME, framework="hidet", version=f"{flow.dialect}.x", how=how)
 
 

@@ -60,7 +60,7 @@ def from_dump(
 ) -> Capture:
     """A capture from what `jt.dump_trace_data()` returned.
 
-    `known` tells about variables made before the recording began, by Jittor's id; `report` is what
+    `known` describes variables made before the recording began, by Jittor's id; `report` is what
     `jt.profile_scope` gave for the same run. Captures that are to be stages of one take the same `pools`.
     """
     pools = pools if pools is not None else Pools()
@@ -85,7 +85,7 @@ def from_dump(
 
 
 def _version(executions: Sequence[Any]) -> str:
-    """Traces do not tell the version, but the cache folder of the generated code does."""
+    """Traces do not say the version, but the cache folder of the generated code does."""
     for execution in executions:
         for part in Path(execution.file).parts:
             if part.startswith("jt") and part[2:3].isdigit():

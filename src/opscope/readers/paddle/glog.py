@@ -187,7 +187,7 @@ def _line(thread: _Thread, line: str) -> None:
     elif "0x" in line:
         _about_nodes(thread, line)
     elif _START.search(line) is not None:
-        # `Run in Backward` and `Start Backward` both stand at the beginning, the second one in every version.
+        # `Run in Backward` and `Start Backward` both come at the beginning, the second one in every version.
         if "Start Backward" in line or "Run in Backward" not in line:
             thread.begin(has_start=True)
     elif (found := _TOTAL.search(line)) is not None:

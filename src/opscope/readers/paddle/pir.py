@@ -241,7 +241,7 @@ class _Block:
 
     def _use(self, entry: Any) -> int:
         number = _number(cast("dict[str, Any]", entry)) if isinstance(entry, dict) else None
-        if number is None or number == 0:  # %0 stands for an optional input that is not there
+        if number is None or number == 0:  # %0 is an optional input that is absent
             return NULL
         if number not in self.values:
             if number in self.outside:

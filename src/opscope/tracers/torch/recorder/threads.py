@@ -24,7 +24,7 @@ from .places import Places
 
 _POOLS = ("concurrent.futures.thread", "multiprocessing.pool")  # whose threads wait for work: that is wrapped instead
 _OPEN: list[Threads] = []
-_BEFORE: list[tuple[Any, str, Any]] = []  # what was wrapped: owner, name, what stood there
+_BEFORE: list[tuple[Any, str, Any]] = []  # what was wrapped: owner, name, what was there
 
 
 class Threads:
