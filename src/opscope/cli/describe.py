@@ -213,5 +213,7 @@ def _warnings(warnings: list[str]) -> RenderableType:
 
 def clipped(text: Any, most: int) -> str:
     """Text on one line, without terminal escape sequences."""
-    plain = "".join(c if c.isprintable() else "�" for c in str(text))
+    plain = str(text)
+    if not plain.isprintable():
+        plain = "".join(c if c.isprintable() else "�" for c in plain)
     return plain if len(plain) <= most else plain[: most - 1] + "…"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import islice
 
 import click
 
-from opscope.ir import Node, Value
+from opscope.ir import Graph
+from opscope.ir.rows import Rows
 
 from .describe import COLOURS, clipped
 
@@ -20,33 +22,49 @@ _ANSI = {
     "green3": "green",
     "grey50": 8,
 }
+_BLOCK = 1000  # lines
 _HEAD = ("#", "phase", "op", "outputs", "inputs", "module", "source")
 _WIDE = (6, 9, 20, 30, 30, 34, 30)  # when piped: wide enough for most names, which are never cut
 
 
-def print_nodes(nodes: Iterable[Node]) -> None:
+def print_nodes(graph: Graph, nodes: Iterable[int] | None = None) -> None:
+    """These operators of a graph, or all."""
     terminal = sys.stdout.isatty()
     widths = _fitted(shutil.get_terminal_size().columns) if terminal else _WIDE
     click.secho(_line(_HEAD, widths, terminal), bold=True)
-    for node in nodes:
-        line = _line(tuple(_cells(node)), widths, terminal)
-        click.secho(line, fg=_ANSI[COLOURS[node.phase]]) if terminal else click.echo(line)
+    rows = Rows(graph)
+    chosen = range(graph.n_nodes) if nodes is None else nodes
+    if terminal:
+        for node in chosen:
+            click.secho(_line(_cells(rows, node), widths, terminal), fg=_ANSI[COLOURS[rows.phase(node)]])
+    else:
+        print_lines(_line(_cells(rows, node), widths, terminal) for node in chosen)
 
 
-def _cells(node: Node) -> Iterator[str]:
-    yield str(node.index)
-    yield node.phase
-    yield node.op
-    yield ", ".join(_made(value) for value in node.outputs)
-    yield ", ".join("null" if use.value is None else f"%{use.value.index}" for use in node.uses)
-    yield node.path
-    frames = node.frames
-    # The last two parts of a path identify the file; the rest is usually the same for all.
-    yield f"{'/'.join(frames[-1].file.split('/')[-2:])}:{frames[-1].line}" if frames else ""
+def print_lines(lines: Iterable[str]) -> None:
+    """Many lines: written in blocks, because a line by itself is flushed each time."""
+    source = iter(lines)
+    while block := list(islice(source, _BLOCK)):
+        click.echo("\n".join(block))
 
 
-def _made(value: Value) -> str:
-    return f"%{value.index}{' ' + value.name if value.name else ''} {value.type}"
+def _cells(rows: Rows, node: int) -> tuple[str, ...]:
+    frame = rows.frame(node)
+    return (
+        str(node),
+        rows.phase(node),
+        rows.strings[rows.op[node]],
+        ", ".join([_made(rows, value) for value in rows.made(node)]),
+        ", ".join([f"%{value}" if value >= 0 else "null" for value in rows.used(node)]),
+        rows.path(rows.scope[node]),
+        # The last two parts of a path identify the file; the rest is usually the same for all.
+        f"{'/'.join(frame.file.split('/')[-2:])}:{frame.line}" if frame is not None else "",
+    )
+
+
+def _made(rows: Rows, value: int) -> str:
+    name = rows.value_name[value]
+    return f"%{value}{' ' + rows.strings[name] if name else ''} {rows.type_text(rows.value_type[value])}"
 
 
 def _fitted(columns: int) -> tuple[int, ...]:
@@ -58,5 +76,5 @@ def _fitted(columns: int) -> tuple[int, ...]:
 
 
 def _line(cells: tuple[str, ...], widths: tuple[int, ...], cut: bool) -> str:
-    shown = (clipped(cell, width if cut else 10_000).ljust(width) for cell, width in zip(cells, widths, strict=True))
+    shown = [clipped(cell, width if cut else 10_000).ljust(width) for cell, width in zip(cells, widths, strict=True)]
     return "  ".join(shown).rstrip()
