@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opscope.ir import PHASES, Graph
 from opscope.ir.columns import Int32
+
+Ints = npt.NDArray[np.int64]
+_OPS = 3  # operators that a box names
 
 
 @dataclass(frozen=True)
@@ -31,49 +34,75 @@ class Collapsed:
 
 def collapse(graph: Graph, depth: int) -> Collapsed:
     """Each node goes to the box of its module at `depth` (1: the outermost modules) and its phase."""
-    outer = _ancestors(graph, depth)
-    key = outer[graph.node_scope].astype(np.int64) * len(PHASES) + graph.node_phase
-    box_of: npt.NDArray[np.int64]
-    keys, first, box_of = np.unique(key, return_index=True, return_inverse=True)
+    keys, first, box_of = _box_keys(graph, depth)
+    order = np.argsort(first, kind="stable")  # boxes in the order they first run
     rank = np.empty(len(keys), dtype=np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(keys))  # boxes in the order they first run
+    rank[order] = np.arange(len(keys))
     box_of = rank[box_of]
+    sizes = np.bincount(box_of, minlength=len(keys)).tolist()
+    ops = _most_frequent(graph, box_of, len(keys))
     boxes: list[Box] = []
-    for i in np.argsort(first, kind="stable").tolist():
-        members = np.flatnonzero(box_of == rank[i])
-        ops = Counter(graph.pools.strings[op] for op in graph.node_op[members].tolist())
-        scope, phase = divmod(int(keys[i]), len(PHASES))
-        boxes.append(Box(PHASES[phase], scope, len(members), tuple(ops.most_common(3))))
+    for i, key in enumerate(keys[order].tolist()):
+        scope, phase = divmod(key, len(PHASES))
+        boxes.append(Box(PHASES[phase], scope, sizes[i], tuple(ops[i])))
     return Collapsed(depth, boxes, _edges(graph, box_of))
 
 
 def readable(graph: Graph, most: int = 40) -> Collapsed:
     """As deep as stays readable: the largest depth with at most `most` boxes."""
-    best = collapse(graph, 1)
+    best = 1
     for depth in range(2, 12):
-        deeper = collapse(graph, depth)
-        if len(deeper.boxes) > most:
+        if len(_box_keys(graph, depth).keys) > most:
             break
-        best = deeper
-    return best
+        best = depth
+    return collapse(graph, best)
+
+
+class _Keys(NamedTuple):
+    keys: Ints
+    first: npt.NDArray[np.intp]  # the first node of each
+    of_node: npt.NDArray[np.intp]
+
+
+def _box_keys(graph: Graph, depth: int) -> _Keys:
+    """What tells boxes apart: a scope and a phase."""
+    outer = _ancestors(graph, depth)
+    key = outer[graph.node_scope].astype(np.int64) * len(PHASES) + graph.node_phase
+    keys, first, of_node = np.unique(key, return_index=True, return_inverse=True)
+    return _Keys(keys, first, of_node.reshape(-1))
+
+
+def _most_frequent(graph: Graph, box_of: Ints, boxes: int) -> list[list[tuple[str, int]]]:
+    """The three most frequent operators of every box; of equals those that run first."""
+    strings = graph.pools.strings
+    pair = box_of * len(strings) + graph.node_op
+    pairs, first, counts = np.unique(pair, return_index=True, return_counts=True)
+    box, op = np.divmod(pairs, len(strings))
+    found: list[list[tuple[str, int]]] = [[] for _ in range(boxes)]
+    order = np.lexsort((first, -counts, box))
+    for owner, name, count in zip(box[order].tolist(), op[order].tolist(), counts[order].tolist(), strict=True):
+        if len(found[owner]) < _OPS:
+            found[owner].append((strings[name], count))
+    return found
 
 
 def _ancestors(graph: Graph, depth: int) -> Int32:
     """For every scope the one around it at `depth`, or itself if it is not that deep."""
-    scopes = graph.pools.scopes
-    outer = np.zeros(len(scopes), dtype=np.int32)
-    level = np.zeros(len(scopes), dtype=np.int32)
-    for i, scope in enumerate(scopes):  # parents come first
-        if i:
-            level[i] = level[scope.parent] + 1
-            outer[i] = i if level[i] <= depth else outer[scope.parent]
-    return outer
+    level = graph.pools.scope_chains.level
+    outer = list(range(len(level)))
+    for i, scope in enumerate(graph.pools.scopes):  # parents come first
+        if level[i] > depth:
+            outer[i] = outer[scope.parent]
+    return np.array(outer, dtype=np.int32)
 
 
-def _edges(graph: Graph, box_of: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
+def _edges(graph: Graph, box_of: Ints) -> list[tuple[int, int, int]]:
     read = graph.use_value >= 0
     producer = graph.value_producer[graph.use_value[read]]
     made = producer >= 0
     source, target = box_of[producer[made]], box_of[graph.use_node[read][made]]
-    counts = Counter((int(s), int(t)) for s, t in zip(source, target, strict=True) if s != t)
-    return [(s, t, n) for (s, t), n in sorted(counts.items())]
+    apart = source != target
+    boxes = int(box_of.max(initial=0)) + 1
+    pairs, counts = np.unique(source[apart] * boxes + target[apart], return_counts=True)
+    ends = (column.tolist() for column in np.divmod(pairs, boxes))
+    return list(zip(*ends, counts.tolist(), strict=True))
