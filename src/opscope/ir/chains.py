@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .pools import Interned
 
 ENDS = 16  # of a chain that is longer than both ends together, this many at each end are named
+LONGEST_LABEL = 200  # letters of a scope in a path; frames may have four times as many
 
 
 class Chains:

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from .chains import ENDS, Chains
+from .chains import ENDS, LONGEST_LABEL, Chains
 from .columns import Int32
 
 Row = TypeVar("Row")
@@ -243,9 +243,6 @@ def _up(pool: Interned[Any], entry: int) -> Iterator[int]:
     while entry > 0:
         yield entry
         entry = pool[entry].parent
-
-
-LONGEST_LABEL = 200  # of a scope in a path; frames may be four times as long
 
 
 def _bounded(text: str, most: int = LONGEST_LABEL) -> str:

@@ -4,6 +4,7 @@
 // phase in one scope, because forward and backward of a module in one box would make every graph of boxes a cycle.
 
 import type { Graph, Pools } from '../wire/capture.ts';
+import { CHAIN_ENDS, LONGEST_LABEL } from '../wire/facts.ts';
 import { PHASES } from '../scene.ts';
 import type { Bodies } from './compose.ts';
 import { csr, row, type Csr } from './csr.ts';
@@ -108,14 +109,25 @@ class GroupMaker {
   of(phase: number, scope: number, body: number): number {
     if (scope === 0 && body >= 0) return this.ofBody(body);
     if (scope === 0 && !this.#split) return 0;
-    const known = this.known(phase, scope, body);
-    if (known >= 0) return known;
-    const around = scope === 0 ? 0 : this.of(phase, this.#pools.scopes.parent[scope]!, body);
-    const group = this.#add(around, scope, phase, scope === 0);
-    const key = this.key(phase, scope);
-    if (body < 0) this.byScope[key] = group;
-    else this.#inBodies.set(body * this.byScope.length + key, group);
-    return group;
+    // From the scope up to the first that has a group, and down again: without recursion, however deep scopes are.
+    const missing: number[] = [];
+    let around = -1;
+    for (let s = scope; around < 0; s = this.#pools.scopes.parent[s]!) {
+      if (s === 0 && body >= 0) around = this.ofBody(body);
+      else if (s === 0 && !this.#split) around = 0;
+      else {
+        around = this.known(phase, s, body);
+        if (around < 0) missing.push(s);
+        if (around < 0 && s === 0) break;
+      }
+    }
+    for (let s = missing.pop(); s !== undefined; s = missing.pop()) {
+      around = this.#add(Math.max(around, 0), s, phase, s === 0);
+      const key = this.key(phase, s);
+      if (body < 0) this.byScope[key] = around;
+      else this.#inBodies.set(body * this.byScope.length + key, around);
+    }
+    return around;
   }
 
   /** The group of an operator that has graphs inside. */
@@ -251,22 +263,56 @@ export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   const label = tree.labels.get(group);
   if (label !== undefined) return label;
   if (tree.isPhase[group]) return tree.phaseNames[tree.phase[group]!] ?? '?';
-  const s = tree.scope[group]!;
-  const name = pools.scopes.name.at(s) || `(${pools.scopes.cls.at(s)})`;
-  const call = pools.scopes.call[s]!;
-  return call ? `${name}#${call + 1}` : name;
+  return scopeLabel(pools, tree.scope[group]!);
 }
 
 export function groupClass(tree: Tree, pools: Pools, group: number): string {
   return group === 0 || tree.isPhase[group] || tree.labels.has(group) ? '' : pools.scopes.cls.at(tree.scope[group]!);
 }
 
-/** The path of a scope, as opscope writes it everywhere. */
+/** What a scope is called in a path. */
+export function scopeLabel({ scopes }: Pools, scope: number): string {
+  const name = scopes.name.at(scope) || `(${scopes.cls.at(scope)})`;
+  return scopes.call[scope] ? `${name}#${scopes.call[scope]! + 1}` : name;
+}
+
+/** The path of a scope, as opscope writes it everywhere: of a long chain both ends, and how many are between. */
 export function scopePath(pools: Pools, scope: number): string {
+  const { level, outer } = depths(pools.scopes.parent);
+  const between = level[scope]! - 2 * CHAIN_ENDS;
+  if (between <= 0) return upwards(pools, scope, level[scope]!).join('/');
+  return [...upwards(pools, outer[scope]!, CHAIN_ENDS), `…${between}…`, ...upwards(pools, scope, CHAIN_ENDS)].join('/');
+}
+
+function upwards(pools: Pools, scope: number, count: number): string[] {
   const parts: string[] = [];
-  for (let s = scope; s > 0; s = pools.scopes.parent[s]!) {
-    const name = pools.scopes.name.at(s) || `(${pools.scopes.cls.at(s)})`;
-    parts.push(pools.scopes.call[s] ? `${name}#${pools.scopes.call[s]! + 1}` : name);
+  for (; count > 0; count--, scope = pools.scopes.parent[scope]!) {
+    const label = scopeLabel(pools, scope);
+    const letters = label.length > LONGEST_LABEL ? [...label] : []; // Python counts letters, not halves of them
+    parts.push(letters.length > LONGEST_LABEL ? `${letters.slice(0, LONGEST_LABEL - 1).join('')}…` : label);
   }
-  return parts.reverse().join('/');
+  return parts.reverse();
+}
+
+interface Depths {
+  level: Int32Array; // of each scope; the root is not counted
+  outer: Int32Array; // the scope around it, or itself, that is CHAIN_ENDS deep
+}
+
+const known = new WeakMap<Int32Array, Depths>();
+
+/** Made once for each pool: walking up from every scope of a chain 100,000 deep takes minutes. */
+function depths(parent: Int32Array): Depths {
+  let found = known.get(parent);
+  if (found === undefined) {
+    const level = new Int32Array(parent.length);
+    const outer = new Int32Array(parent.length);
+    for (let s = 1; s < parent.length; s++) {
+      const p = parent[s]!; // stands before it
+      level[s] = level[p]! + 1;
+      outer[s] = level[s]! <= CHAIN_ENDS ? s : outer[p]!;
+    }
+    known.set(parent, (found = { level, outer }));
+  }
+  return found;
 }
