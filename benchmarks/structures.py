@@ -46,7 +46,9 @@ def _chain(
 
 
 def _capture(*builders: GraphBuilder) -> Capture:
-    stages = [Stage(f"stage{i}" if i else "structure", b.freeze(), i - 1 if i else None) for i, b in enumerate(builders)]
+    stages = [
+        Stage(f"stage{i}" if i else "structure", b.freeze(), i - 1 if i else None) for i, b in enumerate(builders)
+    ]
     return Capture(pools=builders[0].pools, stages=stages, origin=Origin("structure", "torch", how="made"))
 
 

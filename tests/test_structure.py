@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from effort import lines_run
 
 import opscope
+from effort import lines_run
 from opscope import wire
 from opscope.analysis.search.find import find
 from opscope.cli import main
@@ -23,10 +23,10 @@ from opscope.ir.chains import ENDS, LONGEST_LABEL
 from opscope.ir.text import dump
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
-from structures import STRUCTURES, make  # noqa: E402
+from structures import STRUCTURES, make
 
-SMALL, LARGE = 300, 3_000
-MARGIN = 13  # for ten times the structure: ten, and what numbers get longer
+SMALL, LARGE = 100, 1_000
+MARGIN = 20  # for ten times the structure: ten, and paths that get longer up to 32 scopes; quadratic would be 100
 
 # What commands do, short of starting one: a text, or what it is written to.
 WORK: dict[str, list[str]] = {
@@ -88,17 +88,17 @@ def test_exports_grow_no_faster_than_the_structure(ending: str, name: str, tmp_p
     for count in (SMALL, LARGE):
         out = tmp_path / f"{count}{ending}"
         registry.export(make(name, count), out)
-        sizes.append(sum(file.stat().st_size for file in ([out] if out.is_file() else out.rglob("*")) if file.is_file()))
+        sizes.append(
+            sum(file.stat().st_size for file in ([out] if out.is_file() else out.rglob("*")) if file.is_file())
+        )
     assert sizes[1] <= MARGIN * sizes[0] + 20_000
 
 
-@pytest.mark.parametrize("name", ["deep", "deepest", "recursion"])
-@pytest.mark.parametrize("work", [*WORK, *EXPORTS])
+@pytest.mark.parametrize("name", ["deep", "recursion"])
+@pytest.mark.parametrize("work", ["info", "stats", "find", "ir text", "diff", ".dot", ".mmd", ".html"])
 def test_a_chain_of_100000_takes_no_recursion_and_little_memory(
     work: str, name: str, tmp_path: Path, little_stack: None, capsys
 ):
-    if work in ("whole tree", "by node") and name == "deep":
-        pytest.skip("a hundred thousand rows of figures: the smaller ones show that they are linear")
     path = stored(name, 100_000, tmp_path)
     if work in EXPORTS:
         registry.export(opscope.open(path), tmp_path / f"out{work}")

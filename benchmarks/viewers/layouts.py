@@ -51,6 +51,8 @@ def versions() -> dict[str, str]:
         node = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout.strip()
         found = {"dagre": package("@dagrejs/dagre"), "elkjs": package("elkjs"), "Node": node.lstrip("v")}
     if "dot" in ENGINES:
-        dot = subprocess.run(["dot", "-V"], capture_output=True, text=True).stderr  # "dot - graphviz version 2.43.0 (0)"
+        dot = subprocess.run(
+            ["dot", "-V"], capture_output=True, text=True
+        ).stderr  # "dot - graphviz version 2.43.0 (0)"
         found["Graphviz"] = dot.split("version")[-1].split()[0]
     return found

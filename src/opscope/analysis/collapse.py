@@ -42,7 +42,8 @@ def collapse(graph: Graph, depth: int) -> Collapsed:
     sizes = np.bincount(box_of, minlength=len(keys)).tolist()
     ops = _most_frequent(graph, box_of, len(keys))
     boxes: list[Box] = []
-    for i, key in enumerate(keys[order].tolist()):
+    ordered: list[int] = keys[order].tolist()
+    for i, key in enumerate(ordered):
         scope, phase = divmod(key, len(PHASES))
         boxes.append(Box(PHASES[phase], scope, sizes[i], tuple(ops[i])))
     return Collapsed(depth, boxes, _edges(graph, box_of))
@@ -104,5 +105,7 @@ def _edges(graph: Graph, box_of: Ints) -> list[tuple[int, int, int]]:
     apart = source != target
     boxes = int(box_of.max(initial=0)) + 1
     pairs, counts = np.unique(source[apart] * boxes + target[apart], return_counts=True)
-    ends = (column.tolist() for column in np.divmod(pairs, boxes))
-    return list(zip(*ends, counts.tolist(), strict=True))
+    begins: list[int] = (pairs // boxes).tolist()
+    ends: list[int] = (pairs % boxes).tolist()
+    times: list[int] = counts.tolist()
+    return list(zip(begins, ends, times, strict=True))

@@ -189,7 +189,7 @@ def _children(tree: Tree) -> Csr:
     placed = used[np.argsort(tree.parent[used], kind="stable")]
     start = np.zeros(len(tree.parent) + 1, dtype=np.int32)
     np.cumsum(np.bincount(tree.parent[used], minlength=len(tree.parent)), out=start[1:])
-    return Csr(start, placed)
+    return Csr(start, placed.astype(np.int32))
 
 
 def _module_line(graph: Graph, scope: int, phases: Counter[int], children: int, closed: bool) -> Text:

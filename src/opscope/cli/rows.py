@@ -55,7 +55,7 @@ class _Indented:
         if isinstance(value, list | tuple) and value:
             lines = [self._text(item, inner) for item in cast("Sequence[Any]", value)]
             return "[\n" + inner + f",\n{inner}".join(lines) + f"\n{margin}]"
-        return _PLAIN.encode(value)
+        return _PLAIN.encode(cast("object", value))
 
 
 _SPELL: dict[type, Callable[[Any], str]] = {

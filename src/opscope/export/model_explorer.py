@@ -18,6 +18,7 @@ import numpy as np
 from opscope.analysis.summary import used_scopes
 from opscope.files import replacing
 from opscope.ir import Capture, Graph, Scope, scope_label
+from opscope.ir.columns import view
 from opscope.ir.rows import Rows
 from opscope.ir.text import frame_text
 
@@ -70,7 +71,7 @@ class _Writer:
         self.rows = Rows(graph)
         self.namespaces = graph.pools.scope_paths(_namespace)
         strings = self.rows.strings
-        used = np.unique(graph.node_name).tolist()
+        used: list[int] = np.unique(graph.node_name).tolist()
         # Names as ids where they can be: data that others keep by node id then still fits.
         self.named = len(used) == graph.n_nodes and all(_can_be_id(strings[name]) for name in used)
         self.kernels = _kernels_by_node(graph)
@@ -81,7 +82,7 @@ class _Writer:
             self.bodies.setdefault(body.node, []).append(_body_name(name, graph, i))
 
     def nodes(self) -> Iterator[dict[str, Any]]:
-        graph, rows = self.graph, self.rows
+        graph = self.graph
         reader = np.full(graph.n_values, -1, dtype=np.int64)  # the first node that reads each value
         read = np.flatnonzero(graph.use_value >= 0)[::-1]
         reader[graph.use_value[read]] = graph.use_node[read]
@@ -187,7 +188,7 @@ def _kernels_by_node(graph: Graph) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     groups = graph.groups.get("kernel")
     if groups is not None:
-        strings, start, member = graph.pools.strings, memoryview(groups.start), memoryview(groups.member)
+        strings, start, member = graph.pools.strings, view(groups.start), view(groups.member)
         for i, name in enumerate(groups.name.tolist()):
             label = f"#{i} {' '.join(strings[name].split())}".rstrip()
             for node in member[start[i] : start[i + 1]].tolist():

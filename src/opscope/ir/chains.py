@@ -28,7 +28,7 @@ class Chains:
         """Take in what the pool has got since: entries stand behind those around them."""
         level, outer, rows = self.level, self._outer, self.pool.rows()
         for entry in range(len(level), len(rows)):
-            parent = rows[entry].parent
+            parent: int = rows[entry].parent
             depth = level[parent] + 1
             level.append(depth)
             outer.append(entry if depth <= ENDS else outer[parent])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from .columns import view
 from .enumerations import PHASES, ROLES
 from .graph import Graph
 from .pools import Frame
@@ -21,17 +22,22 @@ class Rows:
     def __init__(self, graph: Graph) -> None:
         pools = graph.pools
         self.graph, self.strings = graph, pools.strings.rows()
-        self.op, self.name = memoryview(graph.node_op), memoryview(graph.node_name)
-        self.scope, self.stack = memoryview(graph.node_scope), memoryview(graph.node_stack)
-        self.attrs, self._phase = memoryview(graph.node_attrs), memoryview(graph.node_phase)
-        self._use_start, self._use_value = memoryview(graph.use_start), memoryview(graph.use_value)
-        self._use_arg = memoryview(graph.use_arg)
-        self._made_start, self._made = map(memoryview, graph.node_outputs)
-        self.value_name, self.value_type = memoryview(graph.value_name), memoryview(graph.value_type)
-        self.producer, self.slot = memoryview(graph.value_producer), memoryview(graph.value_slot)
-        self.storage, self._role = memoryview(graph.value_storage), memoryview(graph.value_role)
+        self.op, self.name = view(graph.node_op), view(graph.node_name)
+        self.scope, self.stack = view(graph.node_scope), view(graph.node_stack)
+        self.attrs, self._phase = view(graph.node_attrs), view(graph.node_phase)
+        self._use_start, self._use_value = view(graph.use_start), view(graph.use_value)
+        self._use_arg = view(graph.use_arg)
+        self._made_start, self._made = map(view, graph.node_outputs)
+        self.value_name, self.value_type = view(graph.value_name), view(graph.value_type)
+        self.producer, self.slot = view(graph.value_producer), view(graph.value_slot)
+        self.storage, self._role = view(graph.value_storage), view(graph.value_role)
         self.path = lru_cache(_KEPT)(pools.scope_path)
-        self.type_text = lru_cache(_KEPT)(lambda type_: str(pools.types[type_]))
+
+        @lru_cache(_KEPT)
+        def type_text(type_: int) -> str:
+            return str(pools.types[type_])
+
+        self.type_text = type_text
 
     def phase(self, node: int) -> str:
         return PHASES[self._phase[node]]

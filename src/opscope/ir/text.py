@@ -131,9 +131,20 @@ class _Words:
     def __init__(self, graph: Graph) -> None:
         pools = graph.pools
         self._rows = Rows(graph)
-        self._attrs = lru_cache(_KEPT)(lambda attrs: _json(pools.attrs_of(attrs)).strip() if attrs else "")
-        self._scope = lru_cache(_KEPT)(lambda scope: pools.scope_path(scope, _scope_text))
-        self._stack = lru_cache(_KEPT)(lambda stack: " < ".join(reversed(pools.stack_lines(stack, frame_text))))
+
+        @lru_cache(_KEPT)
+        def attrs_text(attrs: int) -> str:
+            return _json(pools.attrs_of(attrs)).strip() if attrs else ""
+
+        @lru_cache(_KEPT)
+        def scope_text(scope: int) -> str:
+            return pools.scope_path(scope, _scope_text)
+
+        @lru_cache(_KEPT)
+        def stack_text(stack: int) -> str:
+            return " < ".join(reversed(pools.stack_lines(stack, frame_text)))
+
+        self._attrs, self._scope, self._stack = attrs_text, scope_text, stack_text
 
     def node(self, index: int) -> str:
         rows = self._rows

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
 
 from .columns import COLUMNS, Row
 from .outputs import outputs
@@ -86,7 +86,15 @@ class _Shown:
     def _outside(self, figures: list[str]) -> list[Row]:
         """What runs outside of all modules, if anything does."""
         own: Row = self.modules.row([0])["own"]
-        row: Row = {"name": "(outside of modules)", "class": "", "path": "", "times": 1, "output": "", **own, "own": own}
+        row: Row = {
+            "name": "(outside of modules)",
+            "class": "",
+            "path": "",
+            "times": 1,
+            "output": "",
+            **own,
+            "own": own,
+        }
         says_something = row["unknown"] or any(row.get(name) for name in figures) or not figures
         return [row] if self.modules.tree.has_nodes[0] and says_something else []
 
@@ -196,7 +204,7 @@ class _Folds:
         owner = parent[runs]
         starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if len(owner) else runs
         bounds = [*starts.tolist(), len(owner)]
-        for begin, end in zip(bounds, bounds[1:], strict=False):
+        for begin, end in pairwise(bounds):
             # A level may say the same of other things than another one: the level is part of what is known.
             key = b"%d " % int(shown.level[owner[begin]]) + look[begin:end].tobytes()
             inside[owner[begin]] = known.setdefault(key, len(known) + 1)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from opscope.errors import OpscopeError
 from opscope.ir import PHASE_ID, PHASES, scope_label
+from opscope.ir.columns import view
 from opscope.ir.enumerations import ESTIMATED, EXACT, HOW, UNKNOWN, ZERO
 from opscope.ir.rows import Rows as GraphRows
 from opscope.ops import canonical
@@ -21,6 +22,7 @@ from .memory import activations_by_node
 from .operators import sum_by
 from .rollup import Sums
 from .roofline import Roofline
+from .sizes import Ints
 from .stats import GraphStats
 
 
@@ -177,9 +179,9 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     graph, costs, read = stats.graph, stats.costs, GraphRows(stats.graph)
     _, activation_bytes = activations_by_node(graph, stats.memory)
     kinds = {op: canonical(stats.framework, graph.pools.strings[op]) for op in np.unique(graph.node_op).tolist()}
-    summed = {name: memoryview(getattr(costs, name)) for name in (*rollup.FIGURES, "causal")}
-    lower, how, sizes = memoryview(costs.lower), memoryview(costs.how), memoryview(activation_bytes)
-    bytes_known, causal_known = memoryview(costs.bytes_known), memoryview(costs.causal_known)
+    summed = {name: view(getattr(costs, name)) for name in (*rollup.FIGURES, "causal")}
+    lower, how, sizes = view(costs.lower), view(costs.how), view(activation_bytes)
+    bytes_known, causal_known = view(costs.bytes_known), view(costs.causal_known)
     seconds = times.seconds if times is not None else None
     is_memory_bound = times.is_memory_bound if times is not None else None
 
@@ -207,7 +209,7 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
             found["bound"] = "memory" if is_memory_bound[i] else "compute"
         return found
 
-    columns = {
+    columns: dict[str, npt.NDArray[Any]] = {
         "node": np.arange(graph.n_nodes),
         "macs": costs.macs,
         "flops": costs.macs,
@@ -292,15 +294,15 @@ class ModuleRows:
         for phase in ("forward", "backward"):
             nodes = np.flatnonzero(graph.node_phase == PHASE_ID[phase])
             self._own[phase] = sum_by(graph.node_scope[nodes], costs.macs[nodes], count)
-        self._inside = {name: tree.up(column) for name, column in self._own.items()}
+        self._inside: dict[str, npt.NDArray[Any]] = {name: tree.up(column) for name, column in self._own.items()}
         if times is not None:
-            self._own["seconds"] = np.bincount(graph.node_scope, times.seconds, minlength=count)
-            self._inside["seconds"] = tree.up_seconds(self._own["seconds"])
+            spent = np.bincount(graph.node_scope, times.seconds, minlength=count).astype(np.float64)
+            self._own["seconds"], self._inside["seconds"] = spent, tree.up_seconds(spent)
         if stats.times is not None:
             seconds, known, _ = stats.times
             scope = graph.node_scope
             found = tree.up(np.bincount(scope[known], minlength=count))
-            spent = tree.up_seconds(np.bincount(scope, seconds, minlength=count))
+            spent = tree.up_seconds(np.bincount(scope, seconds, minlength=count).astype(np.float64))
             self._inside["time"] = np.where(found > 0, spent, np.nan)
             self._inside["time_unknown"] = tree.up(np.bincount(scope[~known], minlength=count))
 
@@ -319,7 +321,7 @@ class ModuleRows:
             return _OF_SUMS[column](sums)
         return None
 
-    def row(self, scopes: Sequence[int]) -> Row:
+    def row(self, scopes: Sequence[int] | Ints) -> Row:
         """Of one scope, or of several together; names are those of the first."""
         first = scopes[0]
         row: Row = {"name": self.label(first), "class": self.cls(first), "scope": first, "times": 1}
@@ -327,7 +329,7 @@ class ModuleRows:
         row["own"] = self._figures(scopes, self._own_sums, self._own)
         return row
 
-    def _figures(self, scopes: Sequence[int], sums: Sums, more: Mapping[str, npt.NDArray[Any]]) -> Row:
+    def _figures(self, scopes: Sequence[int] | Ints, sums: Sums, more: Mapping[str, npt.NDArray[Any]]) -> Row:
         if len(scopes) == 1:
             (scope,) = scopes
             found = _figures(sums.row(scope))

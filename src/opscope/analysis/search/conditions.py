@@ -121,7 +121,8 @@ class Conditions:
             paths, test = self.pools.scope_paths(), text_test(term)
             used = np.flatnonzero(np.bincount(self.graph.node_scope, minlength=1))
             verdict = np.zeros(len(scopes), dtype=bool)
-            verdict[used] = [bool(paths[i] and test(paths[i])) for i in used.tolist()]
+            scopes_used: list[int] = used.tolist()
+            verdict[used] = [bool(paths[i] and test(paths[i])) for i in scopes_used]
             return verdict[self.graph.node_scope]
         wanted = term.text.lower()
         behind = wanted.count("/")  # it ends in a scope, and begins in that or at most so many further out

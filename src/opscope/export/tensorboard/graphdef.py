@@ -18,6 +18,7 @@ import numpy.typing as npt
 from opscope.analysis.costs.operators import node_costs
 from opscope.analysis.costs.sizes import value_bytes
 from opscope.ir import Graph, Type
+from opscope.ir.columns import view
 from opscope.ir.rows import Rows
 from opscope.ir.text import frame_text
 
@@ -41,8 +42,8 @@ class GraphDef:
         self.names = Names(graph)
         self.rows = Rows(graph)
         costs = node_costs(graph, framework)
-        self._costs = [memoryview(column) for column in (costs.macs, costs.other, costs.read, costs.written)]
-        self._unknown, self._bytes_known = memoryview(costs.unknown), memoryview(costs.bytes_known)
+        self._costs = [view(column) for column in (costs.macs, costs.other, costs.read, costs.written)]
+        self._unknown, self._bytes_known = view(costs.unknown), view(costs.bytes_known)
         self.sizes = value_bytes(graph)
         self._controls: dict[int, list[int]] = {}
         control = graph.links_of("control")
