@@ -81,7 +81,8 @@ def _most_frequent(graph: Graph, box_of: Ints, boxes: int) -> list[list[tuple[st
     box, op = np.divmod(pairs, len(strings))
     found: list[list[tuple[str, int]]] = [[] for _ in range(boxes)]
     order = np.lexsort((first, -counts, box))
-    for owner, name, count in zip(box[order].tolist(), op[order].tolist(), counts[order].tolist(), strict=True):
+    boxes_in_order: list[int] = box[order].tolist()
+    for owner, name, count in zip(boxes_in_order, op[order].tolist(), counts[order].tolist(), strict=True):
         if len(found[owner]) < _OPS:
             found[owner].append((strings[name], count))
     return found

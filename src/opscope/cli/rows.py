@@ -44,7 +44,8 @@ class _Indented:
         return self._text(value, self._margin)
 
     def _text(self, value: Any, margin: str) -> str:
-        spell = _SPELL.get(type(value))
+        kind: type[object] = type(value)
+        spell = _SPELL.get(kind)
         if spell is not None:
             return spell(value)
         inner = margin + "  "
