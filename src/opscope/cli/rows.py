@@ -44,7 +44,7 @@ class _Indented:
         return self._text(value, self._margin)
 
     def _text(self, value: Any, margin: str) -> str:
-        kind: type[object] = type(value)
+        kind = cast("type[object]", type(value))
         spell = _SPELL.get(kind)
         if spell is not None:
             return spell(value)
