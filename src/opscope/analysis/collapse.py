@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +12,13 @@ from opscope.ir.columns import Int32
 
 Ints = npt.NDArray[np.int64]
 _OPS = 3  # operators that a box names
+_MOST_PARTS = 3_000  # more are not joined again: nobody reads so many boxes
 
 
 @dataclass(frozen=True)
 class Box:
-    """The nodes of one phase in one module. Forward and backward stay apart: joined, they would be cycles."""
+    """The nodes of one phase in one module, or a part of them: forward and backward stay apart, and so do the parts of
+    a module that is left and entered again. Joined, they would be cycles that the model does not have."""
 
     phase: str
     scope: int
@@ -34,43 +35,123 @@ class Collapsed:
 
 def collapse(graph: Graph, depth: int) -> Collapsed:
     """Each node goes to the box of its module at `depth` (1: the outermost modules) and its phase."""
-    keys, first, box_of = _box_keys(graph, depth)
+    key = _keys(graph, depth)
+    parts, first, box_of = np.unique(_parts(graph, key), return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")  # boxes in the order they first run
-    rank = np.empty(len(keys), dtype=np.int64)
-    rank[order] = np.arange(len(keys))
-    box_of = rank[box_of]
-    sizes = np.bincount(box_of, minlength=len(keys)).tolist()
-    ops = _most_frequent(graph, box_of, len(keys))
+    rank = np.empty(len(parts), dtype=np.int64)
+    rank[order] = np.arange(len(parts))
+    box_of = rank[box_of.reshape(-1)]
+    sizes = np.bincount(box_of, minlength=len(parts)).tolist()
+    ops = _most_frequent(graph, box_of, len(parts))
     boxes: list[Box] = []
-    ordered: list[int] = keys[order].tolist()
-    for i, key in enumerate(ordered):
-        scope, phase = divmod(key, len(PHASES))
+    ordered: list[int] = key[first[order]].tolist()
+    for i, of_box in enumerate(ordered):
+        scope, phase = divmod(of_box, len(PHASES))
         boxes.append(Box(PHASES[phase], scope, sizes[i], tuple(ops[i])))
     return Collapsed(depth, boxes, _edges(graph, box_of))
 
 
+def _keys(graph: Graph, depth: int) -> Ints:
+    """What tells boxes apart, by node: a scope and a phase."""
+    return _ancestors(graph, depth)[graph.node_scope].astype(np.int64) * len(PHASES) + graph.node_phase
+
+
+def _parts(graph: Graph, key: Ints) -> Ints:
+    """A number for each node: those of one box have the same. A box is split where it would be part of a cycle."""
+    keys, of_node = np.unique(key, return_inverse=True)
+    box_of: Ints = of_node.reshape(-1).astype(np.int64)
+    source, target = _node_edges(graph)
+    looping = _in_cycles(len(keys), _pairs(box_of[source], box_of[target], len(keys)))
+    if not looping:
+        return box_of
+    # Each way into another box is a step down, and a box holds the nodes of one level: then all ways lead down.
+    levels = [0] * graph.n_nodes
+    ahead = source < target  # loops of the model's own are left aside
+    order = np.argsort(target[ahead], kind="stable")
+    begins, ends = source[ahead][order], target[ahead][order]
+    steps: list[bool] = (box_of[begins] != box_of[ends]).tolist()
+    for one, other, step in zip(begins.tolist(), ends.tolist(), steps, strict=True):
+        levels[other] = max(levels[other], levels[one] + step)
+    split = np.isin(box_of, list(looping))
+    level = np.array(levels, dtype=np.int64)
+    _, part_of = np.unique(np.where(split, level, 0) * len(key) + box_of, return_inverse=True)
+    return _joined(part_of.reshape(-1).astype(np.int64), box_of, begins, ends)
+
+
+def _joined(part_of: Ints, box_of: Ints, source: Int32, target: Int32) -> Ints:
+    """Levels of one box that nothing lies between are one part."""
+    owner = dict(zip(part_of.tolist(), box_of.tolist(), strict=True))
+    if len(owner) > _MOST_PARTS:
+        return part_of
+    after: dict[int, set[int]] = {part: set() for part in owner}
+    for one, other in _pairs(part_of[source], part_of[target], len(owner)):
+        if one != other:
+            after[one].add(other)
+    now = {part: part for part in owner}
+    by_box: dict[int, list[int]] = {}
+    for part in sorted(owner):
+        by_box.setdefault(owner[part], []).append(part)
+    for parts in by_box.values():
+        kept = parts[:1]
+        for part in parts[1:]:
+            earlier = kept[-1]
+            if _reaches(after, after[earlier] - {part}, part) or _reaches(after, after[part] - {earlier}, earlier):
+                kept.append(part)
+                continue
+            after[earlier] = (after[earlier] | after.pop(part)) - {earlier, part}
+            for others in after.values():
+                if part in others:
+                    others.remove(part)
+                    others.add(earlier)
+            now[part] = earlier
+    return np.array([now[part] for part in range(len(owner))])[part_of]
+
+
+def _reaches(after: dict[int, set[int]], start: set[int], end: int) -> bool:
+    seen, todo = set(start), list(start)
+    while todo:
+        part = todo.pop()
+        if part == end:
+            return True
+        more = after[part] - seen
+        seen |= more
+        todo += more
+    return False
+
+
+def _in_cycles(count: int, edges: list[tuple[int, int]]) -> set[int]:
+    """The boxes on cycles, and those between cycles: what is left when all that begins or ends a way is taken away."""
+    left = set(range(count))
+    for forwards in (True, False):
+        following: dict[int, set[int]] = {}
+        waiting = dict.fromkeys(left, 0)
+        for edge in edges:
+            one, other = edge if forwards else edge[::-1]
+            if one != other and one in left and other in left:
+                following.setdefault(one, set()).add(other)
+                waiting[other] += 1
+        todo = [box for box, count in waiting.items() if not count]
+        while todo:
+            box = todo.pop()
+            left.discard(box)
+            for other in following.get(box, ()):
+                waiting[other] -= 1
+                if not waiting[other]:
+                    todo.append(other)
+    return left
+
+
 def readable(graph: Graph, most: int = 40) -> Collapsed:
     """As deep as stays readable: the largest depth with at most `most` boxes."""
-    best = 1
+    best = collapse(graph, 1)
     for depth in range(2, 12):
-        if len(_box_keys(graph, depth).keys) > most:
+        if len(np.unique(_keys(graph, depth))) > most:
+            break  # boxes are at least as many, and looked for in less time than they are made
+        deeper = collapse(graph, depth)
+        if len(deeper.boxes) > most:
             break
-        best = depth
-    return collapse(graph, best)
-
-
-class _Keys(NamedTuple):
-    keys: Ints
-    first: npt.NDArray[np.intp]  # the first node of each
-    of_node: npt.NDArray[np.intp]
-
-
-def _box_keys(graph: Graph, depth: int) -> _Keys:
-    """What tells boxes apart: a scope and a phase."""
-    outer = _ancestors(graph, depth)
-    key = outer[graph.node_scope].astype(np.int64) * len(PHASES) + graph.node_phase
-    keys, first, of_node = np.unique(key, return_index=True, return_inverse=True)
-    return _Keys(keys, first, of_node.reshape(-1))
+        best = deeper
+    return best
 
 
 def _most_frequent(graph: Graph, box_of: Ints, boxes: int) -> list[list[tuple[str, int]]]:
@@ -98,11 +179,16 @@ def _ancestors(graph: Graph, depth: int) -> Int32:
     return np.array(outer, dtype=np.int32)
 
 
-def _edges(graph: Graph, box_of: Ints) -> list[tuple[int, int, int]]:
+def _node_edges(graph: Graph) -> tuple[Int32, Int32]:
+    """From node to node."""
     read = graph.use_value >= 0
     producer = graph.value_producer[graph.use_value[read]]
     made = producer >= 0
-    source, target = box_of[producer[made]], box_of[graph.use_node[read][made]]
+    return producer[made], graph.use_node[read][made]
+
+
+def _edges(graph: Graph, box_of: Ints) -> list[tuple[int, int, int]]:
+    source, target = (box_of[ends] for ends in _node_edges(graph))
     apart = source != target
     boxes = int(box_of.max(initial=0)) + 1
     pairs, counts = np.unique(source[apart] * boxes + target[apart], return_counts=True)
@@ -110,3 +196,9 @@ def _edges(graph: Graph, box_of: Ints) -> list[tuple[int, int, int]]:
     ends: list[int] = (pairs % boxes).tolist()
     times: list[int] = counts.tolist()
     return list(zip(begins, ends, times, strict=True))
+
+
+def _pairs(begins: Ints, ends: Ints, count: int) -> list[tuple[int, int]]:
+    """Pairs of numbers below `count`, each once."""
+    begin, end = np.divmod(np.unique(begins * count + ends), max(count, 1))
+    return list(zip(begin.tolist(), end.tolist(), strict=True))

@@ -13,10 +13,12 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Branches
 
+from opscope import ops
 from opscope.analysis import summary
 from opscope.analysis.costs.rollup import Tree
 from opscope.ir import PHASES, Capture, Graph, Stage, scope_label
 from opscope.ir.graph import Csr
+from opscope.ir.widths import cut
 
 # The same hues as in the page and in pictures.
 COLOURS = {
@@ -32,13 +34,6 @@ _TREE_LINES = 24
 _MOST_MODULES = 200  # of one module
 _MOST_STAGES = 200
 _MOST_WARNINGS = 200
-_FRAMEWORKS = {
-    "jittor": "Jittor",
-    "torch": "PyTorch",
-    "paddle": "PaddlePaddle",
-    "hidet": "Hidet",
-    "megengine": "MegEngine",
-}
 
 
 def console() -> Console:
@@ -66,7 +61,7 @@ def describe(capture: Capture, title: str) -> RenderableType:
 
 def _title(capture: Capture, title: str) -> Text:
     origin = capture.origin
-    framework = _FRAMEWORKS.get(origin.framework, origin.framework) or "unknown framework"
+    framework = ops.title(origin.framework) or "unknown framework"
     line = Text(title, style="bold")
     line.append(f"  {framework} {origin.version}".rstrip(), style="cyan")
     if origin.how:
@@ -236,4 +231,4 @@ def clipped(text: Any, most: int) -> str:
     plain = str(text)
     if not plain.isprintable():
         plain = "".join(c if c.isprintable() else "�" for c in plain)
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
+    return cut(plain, most)

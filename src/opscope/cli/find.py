@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from opscope.analysis.search.conditions import Measured
 from opscope.analysis.search.find import find as found
 from opscope.capture import Capture
 from opscope.ir.rows import Rows
@@ -30,11 +31,16 @@ def command(capture: Capture, query: tuple[str, ...], stage: str | None, as_json
     'shape:64x* dtype:float16'         shapes with wildcards
     'op:/^add|^mul/'                   regular expressions
     'matmul -> * -> softmax'           paths: * is any operator, ** any number of them
+    'kind:matmul time:>1ms'            measured times; figures of measured tensors, such as nan:>0
 
-    Fields: op name scope class phase role dtype shape attr file line kernel.
+    \b
+    Fields: op kind name scope class phase role dtype shape attr file line kernel
+            time norm min max mean std nan inf
     """
-    graph = capture.stage(stage).graph
-    nodes = found(graph, " ".join(query), capture.origin.framework)
+    chosen = capture.stage(stage)
+    graph = chosen.graph
+    measured = Measured.of(capture, capture.stages.index(chosen))
+    nodes = found(graph, " ".join(query), capture.origin.framework, measured)
     shown = nodes[:limit].tolist()
     if as_json:
         rows = Rows(graph)
@@ -48,7 +54,7 @@ def command(capture: Capture, query: tuple[str, ...], stage: str | None, as_json
 
 
 def _row(rows: Rows, node: int) -> dict[str, Any]:
-    frame, types = rows.frame(node), rows.graph.pools.types
+    place, types = rows.users_frame(node), rows.graph.pools.types
     outputs = [(rows.strings[rows.value_name[v]], types[rows.value_type[v]]) for v in rows.made(node)]
     return {
         "node": node,
@@ -57,6 +63,6 @@ def _row(rows: Rows, node: int) -> dict[str, Any]:
         "phase": rows.phase(node),
         "scope": rows.path(rows.scope[node]),
         "outputs": [{"name": name, "dtype": type_.dtype or None, "shape": type_.shape} for name, type_ in outputs],
-        "file": frame.file if frame is not None else None,
-        "line": (frame.line or None) if frame is not None else None,
+        "file": None if place is None else place.file,
+        "line": None if place is None else place.line or None,
     }

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from json.encoder import encode_basestring
+from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, cast
 
 import click
 
+from .streams import takes_every_text
+
 _BLOCK = 1000  # rows
-_PLAIN = json.JSONEncoder(ensure_ascii=False)
 
 
 def print_rows(rows: Iterable[dict[str, Any]], margin: str = "") -> None:
@@ -39,29 +40,30 @@ class _Indented:
 
     def __init__(self, margin: str) -> None:
         self._margin = margin
+        is_ascii = not takes_every_text()
+        self._plain = json.JSONEncoder(ensure_ascii=is_ascii).encode
+        self._string = encode_basestring_ascii if is_ascii else encode_basestring
+        self._spell: dict[type, Callable[[Any], str]] = {
+            str: self._string,
+            int: int.__repr__,
+            bool: lambda value: "true" if value else "false",
+            type(None): lambda value: "null",
+        }
 
     def text(self, value: Any) -> str:
         return self._text(value, self._margin)
 
     def _text(self, value: Any, margin: str) -> str:
         kind = cast("type[object]", type(value))
-        spell = _SPELL.get(kind)
+        spell = self._spell.get(kind)
         if spell is not None:
             return spell(value)
         inner = margin + "  "
         if isinstance(value, dict) and value:
             entries = cast("dict[str, Any]", value)
-            lines = [f"{encode_basestring(key)}: {self._text(item, inner)}" for key, item in entries.items()]
+            lines = [f"{self._string(key)}: {self._text(item, inner)}" for key, item in entries.items()]
             return "{\n" + inner + f",\n{inner}".join(lines) + f"\n{margin}}}"
         if isinstance(value, list | tuple) and value:
             lines = [self._text(item, inner) for item in cast("Sequence[Any]", value)]
             return "[\n" + inner + f",\n{inner}".join(lines) + f"\n{margin}]"
-        return _PLAIN.encode(cast("object", value))
-
-
-_SPELL: dict[type, Callable[[Any], str]] = {
-    str: encode_basestring,
-    int: int.__repr__,
-    bool: lambda value: "true" if value else "false",
-    type(None): lambda value: "null",
-}
+        return self._plain(cast("object", value))

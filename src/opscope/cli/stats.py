@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
@@ -12,6 +11,7 @@ from opscope.capture import Capture
 
 from .common import STAGE, opened
 from .rows import print_rows
+from .streams import to_json
 
 BY = ("module", "op", "kind", "node", "kernel", "phase")
 STYLES = ("opscope", "megengine")
@@ -76,7 +76,7 @@ def command(
     options: dict[str, Any] = {"columns": columns, "depth": depth, "sort": sort, "top": top, "fold": not no_fold}
     found = stats.table(by, device=device, **options)
     if form == "json":
-        total = json.dumps(stats.totals(), ensure_ascii=False, indent=2).replace("\n", "\n  ")
+        total = to_json(stats.totals()).replace("\n", "\n  ")
         click.echo(f'{{\n  "total": {total},\n  "rows": ', nl=False)
         print_rows(found.each_row(), "  ")
         click.echo("\n}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice
 
 import click
 
 from opscope.ir import Graph
 from opscope.ir.rows import Rows
+from opscope.ir.widths import left, width
 
 from .describe import COLOURS, clipped
 
@@ -24,21 +25,25 @@ _ANSI = {
 }
 _BLOCK = 1000  # lines
 _HEAD = ("#", "phase", "op", "outputs", "inputs", "module", "source")
-_WIDE = (6, 9, 20, 30, 30, 34, 30)  # when piped: wide enough for most names, which are never cut
+_WIDE = (6, 9, 20, 30, 30, 34, 30)  # when piped: wider where the first rows need it; what is longer is never cut
+_MOST_WIDE = 80
+_LOOKED_AT = 1_000  # rows
 
 
 def print_nodes(graph: Graph, nodes: Iterable[int] | None = None) -> None:
     """These operators of a graph, or all."""
     terminal = sys.stdout.isatty()
-    widths = _fitted(shutil.get_terminal_size().columns) if terminal else _WIDE
-    click.secho(_line(_HEAD, widths, terminal), bold=True)
     rows = Rows(graph)
     chosen = range(graph.n_nodes) if nodes is None else nodes
+    coming = ((node, _cells(rows, node)) for node in chosen)
+    first = list(islice(coming, 0 if terminal else _LOOKED_AT))
+    widths = _fitted(shutil.get_terminal_size().columns) if terminal else _needed([cells for _, cells in first])
+    click.secho(_line(_HEAD, widths, terminal), bold=True)
     if terminal:
-        for node in chosen:
-            click.secho(_line(_cells(rows, node), widths, terminal), fg=_ANSI[COLOURS[rows.phase(node)]])
+        for node, cells in coming:
+            click.secho(_line(cells, widths, terminal), fg=_ANSI[COLOURS[rows.phase(node)]])
     else:
-        print_lines(_line(_cells(rows, node), widths, terminal) for node in chosen)
+        print_lines(_line(cells, widths, terminal) for _, cells in chain(first, coming))
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -49,7 +54,9 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def _cells(rows: Rows, node: int) -> tuple[str, ...]:
-    frame = rows.frame(node)
+    place = rows.users_frame(node)
+    # The last two parts of a path identify the file; the rest is usually the same for all.
+    parts = [] if place is None else place.file.replace("\\", "/").split("/")[-2:]
     return (
         str(node),
         rows.phase(node),
@@ -57,8 +64,7 @@ def _cells(rows: Rows, node: int) -> tuple[str, ...]:
         ", ".join([_made(rows, value) for value in rows.made(node)]),
         ", ".join([f"%{value}" if value >= 0 else "null" for value in rows.used(node)]),
         rows.path(rows.scope[node]),
-        # The last two parts of a path identify the file; the rest is usually the same for all.
-        f"{'/'.join(frame.file.split('/')[-2:])}:{frame.line}" if frame is not None else "",
+        "" if place is None else f"{'/'.join(parts)}:{place.line}",
     )
 
 
@@ -67,14 +73,22 @@ def _made(rows: Rows, value: int) -> str:
     return f"%{value}{' ' + rows.strings[name] if name else ''} {rows.type_text(rows.value_type[value])}"
 
 
+def _needed(rows: list[tuple[str, ...]]) -> tuple[int, ...]:
+    """Wide enough for these rows, as long as that can still be read."""
+    found = list(_WIDE)
+    for row in rows:
+        found = [max(old, min(width(cell), _MOST_WIDE)) for old, cell in zip(found, row, strict=True)]
+    return tuple(found)
+
+
 def _fitted(columns: int) -> tuple[int, ...]:
     """The text columns share the width of the terminal."""
     fixed = _WIDE[0] + _WIDE[1] + 2 * (len(_WIDE) - 1)
     spare = max(columns - fixed, 60)
     total = sum(_WIDE[2:])
-    return (*_WIDE[:2], *(max(8, spare * width // total) for width in _WIDE[2:]))
+    return (*_WIDE[:2], *(max(8, spare * wide // total) for wide in _WIDE[2:]))
 
 
 def _line(cells: tuple[str, ...], widths: tuple[int, ...], cut: bool) -> str:
-    shown = [clipped(cell, width if cut else 10_000).ljust(width) for cell, width in zip(cells, widths, strict=True)]
+    shown = [left(clipped(cell, wide if cut else 10_000), wide) for cell, wide in zip(cells, widths, strict=True)]
     return "  ".join(shown).rstrip()

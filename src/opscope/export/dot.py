@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from opscope.analysis.collapse import collapse
 from opscope.analysis.costs.rollup import Tree
+from opscope.export import edge_words
 from opscope.files import replacing
 from opscope.ir import Capture, Graph, scope_label
 from opscope.ir.graph import Csr
@@ -19,6 +20,7 @@ from opscope.ir.rows import Rows
 
 from .registry import Options
 
+_USUAL = ("shape",)  # what stands on edges
 _FILL = {
     "init": "#eceff1",
     "forward": "#e3f2fd",
@@ -34,14 +36,24 @@ _HEAD = """digraph opscope {
 
 
 def export(capture: Capture, path: Path, options: Options) -> None:
-    graph = capture.stage(options.stage).graph
-    lines = _whole(graph) if options.depth is None else _boxes(graph, options.depth)
+    stage = capture.stage(options.stage)
+    graph = stage.graph
+    number = next(i for i, other in enumerate(capture.stages) if other is stage)
+    words = edge_words.checked(options.look.edges)
+    if words is None:
+        words = edge_words.suiting(capture, number) or _USUAL
+    lines = (
+        _whole(graph, edge_words.by_value(capture, number, words))
+        if options.depth is None
+        else _boxes(graph, options.depth)
+    )
     with replacing(path) as file:
         for line in lines:
             file.write(f"{line}\n".encode())
 
 
-def _whole(graph: Graph) -> Iterator[str]:
+def _whole(graph: Graph, words: list[str] | None = None) -> Iterator[str]:
+    words = edge_words.types_by_value(graph, _USUAL) if words is None else words
     yield _HEAD
     rows = _Words(graph)
     yield from _cluster(graph, rows)
@@ -53,7 +65,7 @@ def _whole(graph: Graph) -> Iterator[str]:
     for node in range(graph.n_nodes):
         for value in rows.read.used(node):
             if value >= 0 and (rows.read.producer[value] >= 0 or value in inputs):
-                yield f"  {rows.end(value)} -> n{node} [label={rows.edge(value)}];"
+                yield f"  {rows.end(value)} -> n{node} [label={rows.quoted(words[value])}];"
     for source, target in zip(
         graph.links_of("grad").source.tolist(), graph.links_of("grad").target.tolist(), strict=True
     ):
@@ -94,14 +106,13 @@ class _Words:
 
     def __init__(self, graph: Graph) -> None:
         self.read = Rows(graph)
-        self._types = graph.pools.types
-        self._shape = lru_cache(1 << 14)(self._shape_text)
+        self.quoted = lru_cache(1 << 14)(quoted)  # what many values share
 
     def node(self, node: int) -> str:
         read = self.read
         made = ", ".join([self._made(value) for value in read.made(node)])
-        frame, op = read.frame(node), read.strings[read.op[node]]
-        where = f"{frame.file}:{frame.line}" if frame is not None else ""
+        place, op = read.users_frame(node), read.strings[read.op[node]]
+        where = f"{place.file}:{place.line}" if place is not None else ""
         label = quoted(f"{op}\n{made}" if made else op)
         return f'  n{node} [label={label}, fillcolor="{_FILL[read.phase(node)]}", tooltip={quoted(where or op)}];'
 
@@ -113,13 +124,6 @@ class _Words:
     def end(self, value: int) -> str:
         producer = self.read.producer[value]
         return f"v{value}" if producer < 0 else f"n{producer}"
-
-    def edge(self, value: int) -> str:
-        return self._shape(self.read.value_type[value])
-
-    def _shape_text(self, type_: int) -> str:
-        shape = self._types[type_].shape
-        return quoted("" if shape is None else "×".join("?" if d is None else str(d) for d in shape))
 
 
 def _boxes(graph: Graph, depth: int) -> Iterator[str]:

@@ -6,11 +6,12 @@ memoryviews, which give Python numbers at once and copy nothing, and what many n
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from .columns import view
 from .enumerations import PHASES, ROLES
 from .graph import Graph
+from .places import users_frames
 from .pools import Frame
 
 _KEPT = 1 << 14  # spelled texts that are kept of each kind
@@ -46,8 +47,16 @@ class Rows:
         return ROLES[self._role[value]]
 
     def frame(self, node: int) -> Frame | None:
-        """The line that it comes from."""
+        """The line that ran it, which may be in the framework."""
         return self.graph.pools.innermost(self.stack[node])
+
+    def users_frame(self, node: int) -> Frame | None:
+        """The user's line that it comes from."""
+        return self._users_frames[self.stack[node]]
+
+    @cached_property
+    def _users_frames(self) -> list[Frame | None]:
+        return users_frames(self.graph.pools)
 
     def used(self, node: int) -> list[int]:
         """The values that it reads, −1 for none."""

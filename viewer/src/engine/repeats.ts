@@ -4,7 +4,7 @@
 // nothing is a hash that could collide.
 
 import type { Graph } from '../wire/capture.ts';
-import { row } from './csr.ts';
+import { row } from '../wire/csr.ts';
 import type { Tree } from './tree.ts';
 
 export const SHORTEST_RUN = 3;

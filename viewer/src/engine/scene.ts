@@ -3,11 +3,11 @@
 import type { Graph, Pools } from '../wire/capture.ts';
 import { layoutNested, type LayoutCache } from '../layout/nested.ts';
 import type { NestedGraph, NestedLayout, Options } from '../layout/types.ts';
-import { compact } from '../draw/metrics.ts';
+import { compact } from '../picture/sizes.ts';
 import { BoxKind, PHASES, ROLES, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { layoutColumns } from '../layout/columns.ts';
-import type { Csr } from './csr.ts';
+import type { Csr } from '../wire/csr.ts';
 import { Titles } from './titles.ts';
 import { groupClass, groupTitle, type Tree } from './tree.ts';
 import type { Types } from './types.ts';
@@ -32,6 +32,7 @@ const [FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, OTHER] = [
 const PARAMETER = ROLES.indexOf('parameter');
 const GRADIENT = ROLES.indexOf('gradient');
 const PADDING = 14;
+const LABEL_LINE = 14; // what a line of words on edges takes
 
 /** Longer chains fold into columns. A chain of n boxes is about as wide as high when it is folded at this height. */
 function tallest(boxes: number): number {
@@ -75,6 +76,8 @@ interface SceneInput {
   cache: LayoutCache;
   outputs: () => Csr; // values by producing operator
   counts: (n: number) => string; // "83 ops" in the language of the page
+  place?: (value: number) => string; // of a gradient: the device that it lay on
+  words?: readonly string[] | null; // what stands on edges, by value; there is room for it in the drawing
   fast?: boolean; // lay out as a large graph is laid out
 }
 
@@ -168,7 +171,7 @@ class BoxTexts {
     this.detail[box] = this.#names.id(detail);
   }
 
-  /** An operator shows the type of its first output. */
+  /** An operator shows the type of its first output, or of the first that has one. */
   #describeOp(box: number, node: number): void {
     const { graph, pools, types } = this.#input;
     this.kind[box] = BoxKind.Op;
@@ -177,7 +180,8 @@ class BoxTexts {
     let detail: string;
     if (start[node + 1]! === start[node]!) detail = target(graph, pools, node);
     else {
-      const value = item[start[node]!]!;
+      const made = item.subarray(start[node]!, start[node + 1]!);
+      const value = made.find((one) => types.text(graph.type[one]!) !== '') ?? made[0]!;
       detail = [gradientOf(graph, pools, value), types.text(graph.type[value]!)].filter(Boolean).join(' · ');
     }
     this.#write(box, this.#titles.of(node), detail);
@@ -216,7 +220,7 @@ class BoxTexts {
 }
 
 /** What edges carry. Those of parameters and inputs weigh less: they follow the others. */
-function describeEdges({ graph, types, visible: v }: SceneInput, names: Names) {
+function describeEdges({ graph, types, visible: v, place, words }: SceneInput, names: Names) {
   const edges = v.source.length;
   const bytes = new Float64Array(edges);
   const label = new Int32Array(edges);
@@ -224,7 +228,7 @@ function describeEdges({ graph, types, visible: v }: SceneInput, names: Names) {
   for (let e = 0; e < edges; e++) {
     const value = v.value[e]!;
     bytes[e] = types.bytes(graph.type[value]!);
-    const text = types.text(graph.type[value]!);
+    const text = words?.[value] ?? [types.text(graph.type[value]!), place?.(value)].filter(Boolean).join(' · ');
     label[e] = names.id(v.uses[e]! > 1 ? (text ? `${v.uses[e]} × ${text}` : `${v.uses[e]}`) : text);
     weight[e] = graph.producer[value]! < 0 ? 0.2 : 1;
   }
@@ -248,7 +252,8 @@ function layout(input: SceneInput, { width, height }: BoxTexts, weight: Float32A
     key: (box: number) => `${v.item[box]}`,
   };
   const quality = v.count < 3000 && !input.fast ? 'good' : 'fast';
-  const options: Options = { direction, gapX: 24, gapY: 34, maxHeight: tallest(v.count), quality };
+  const lines = (input.words ?? []).reduce((most, text) => Math.max(most, text ? text.split('\n').length : 0), 0);
+  const options: Options = { direction, gapX: lines ? 44 : 24, gapY: 34 + lines * LABEL_LINE, maxHeight: tallest(v.count), quality };
   const column = input.side ? columns(input.tree, v) : null;
   return column ? layoutColumns(nested, column, options, cache) : layoutNested(nested, options, cache);
 }

@@ -68,34 +68,41 @@ export function read(hash: string): Saved {
 }
 
 /** What the View menu sets. */
-export interface Flagged {
-  viewOptions: { split: boolean; side: boolean; constants: boolean; saved?: boolean };
+export interface Flags {
+  split: boolean;
+  side: boolean;
+  constants: boolean;
+  saved?: boolean;
   edgeLabels: 'hover' | 'always';
   edgeWidth: 'plain' | 'bytes';
   allPairs: boolean;
 }
 
 /** A letter for each thing that is not as it is at first. */
-export function pack({ viewOptions: o, edgeLabels, edgeWidth, allPairs }: Flagged): string {
+export function pack(flags: Flags): string {
   const set = {
-    m: !o.split,
-    b: !o.side,
-    c: o.constants,
-    d: o.saved === true,
-    l: edgeLabels === 'always',
-    w: edgeWidth === 'bytes',
-    p: allPairs,
+    m: !flags.split,
+    b: !flags.side,
+    c: flags.constants,
+    d: flags.saved === true,
+    l: flags.edgeLabels === 'always',
+    w: flags.edgeWidth === 'bytes',
+    p: flags.allPairs,
   };
   return Object.entries(set)
     .map(([letter, on]) => (on ? letter : ''))
     .join('');
 }
 
-export function unpack(flags: string, into: Flagged): void {
-  const on = (letter: string) => flags.includes(letter);
-  Object.assign(into.viewOptions, { split: !on('m'), side: !on('b'), constants: on('c') });
-  if (on('d')) into.viewOptions.saved = true;
-  into.edgeLabels = on('l') ? 'always' : 'hover';
-  into.edgeWidth = on('w') ? 'bytes' : 'plain';
-  into.allPairs = on('p');
+export function unpack(letters: string): Flags {
+  const on = (letter: string) => letters.includes(letter);
+  return {
+    split: !on('m'),
+    side: !on('b'),
+    constants: on('c'),
+    ...(on('d') ? { saved: true } : {}),
+    edgeLabels: on('l') ? 'always' : 'hover',
+    edgeWidth: on('w') ? 'bytes' : 'plain',
+    allPairs: on('p'),
+  };
 }

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .columns import COLUMNS, Row
+from .gaps import MARKS
 from .outputs import outputs
 from .rows import ModuleRows, Rows
 from .signatures import alike
@@ -75,7 +76,7 @@ class _Shown:
         shown = self.modules.tree.has_nodes.copy()
         if figures:
             something = np.zeros(len(shown), dtype=bool)
-            for name in ("unknown", *figures):
+            for name in (*MARKS, *figures):
                 column = self.modules.figures(name)
                 if column is not None:
                     something |= np.nan_to_num(column) != 0
@@ -95,7 +96,7 @@ class _Shown:
             **own,
             "own": own,
         }
-        says_something = row["unknown"] or any(row.get(name) for name in figures) or not figures
+        says_something = any(row.get(name) for name in (*MARKS, *figures)) or not figures
         return [row] if self.modules.tree.has_nodes[0] and says_something else []
 
     def _rank(self, scopes: Ints, sort: str, share_of: str) -> npt.NDArray[Any]:
@@ -123,8 +124,12 @@ class _Looks:
         labels = list(map(modules.label, every))
         classes = list(map(modules.cls, every))
         looks: list[npt.NDArray[Any]] = [numbered(classes), numbered(list(map(shown.output_of, every)))]
-        for name in ("macs", "unknown", *shown.columns):
-            if name in COLUMNS and COLUMNS[name].kind in ("share", "bar"):
+        for mark in MARKS:
+            missing = modules.figures(mark)
+            if missing is not None:
+                looks.append(missing[scopes] > 0)
+        for name in ("macs", *shown.columns):
+            if COLUMNS[name].kind in ("share", "bar"):
                 continue
             for column in (modules.figures(name), modules.figures(name, own=True)):
                 if column is not None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from opscope.analysis.values import made_by
 from opscope.errors import OpscopeError
 from opscope.ir import PHASE_ID, PHASES, scope_label
 from opscope.ir.columns import view
 from opscope.ir.enumerations import ESTIMATED, EXACT, HOW, UNKNOWN, ZERO
 from opscope.ir.rows import Rows as GraphRows
-from opscope.ops import canonical
 
-from . import rollup
+from . import gaps, rollup
 from .columns import Row, order
 from .memory import activations_by_node
 from .operators import sum_by
@@ -89,7 +91,8 @@ def _figures(sums: dict[str, int]) -> Row:
 
 def _total(stats: GraphStats, times: Roofline | None) -> Row:
     costs, total = stats.costs, stats.total
-    return {
+    marks = {mark: sum(what in gap.touches for gap in stats.gaps) for mark, what in gaps.MARKS.items()}
+    row: Row = {
         "name": "total",
         "ops": len(costs),
         "macs": total.macs,
@@ -109,7 +112,17 @@ def _total(stats: GraphStats, times: Roofline | None) -> Row:
         "activation_bytes": total.activation_bytes,
         "seconds": times.total if times is not None else None,
         **_measured(stats, np.zeros(len(costs), dtype=np.int64), 1)[0],
+        "memory_unknown": len(stats.memory.unknown_activations),
+        "params_unknown": stats.parameters.unknown,
     }
+    if not stats.parameters.at_least:
+        marks.pop("params_unknown")
+    return _marked(row, marks)
+
+
+def _marked(row: Row, marks: dict[str, int]) -> Row:
+    """A row that says of which figures something is missing."""
+    return row | {mark: row.get(mark, 0) + count for mark, count in marks.items()}
 
 
 def _measured(stats: GraphStats, index: Any, count: int) -> list[Row]:
@@ -129,13 +142,20 @@ def _measured(stats: GraphStats, index: Any, count: int) -> list[Row]:
 def by_op(stats: GraphStats, times: Roofline | None, kinds: bool = False) -> tuple[list[Row], Row]:
     graph, costs = stats.graph, stats.costs
     used, op = np.unique(graph.node_op, return_inverse=True)
-    names = [graph.pools.strings[int(i)] for i in used]
-    labels = [canonical(stats.framework, name) for name in names]
-    if kinds:
-        place = {label: i for i, label in enumerate(dict.fromkeys(labels))}
-        op = np.array([place[label] for label in labels], dtype=np.int64)[op.reshape(-1)]
-        names = list(place)
+    names: list[str] = [graph.pools.strings[int(i)] for i in used]
     op = op.reshape(-1)
+    kind_of = stats.kinds
+    labels = [kind_of.by_op[int(i)] for i in used]
+    if kinds:
+        place = {label: i for i, label in enumerate(dict.fromkeys([*labels, *kind_of.by_node.values()]))}
+        op = np.array([place[label] for label in labels], dtype=np.int64)[op]
+        for node, label in kind_of.by_node.items():
+            op[node] = place[label]
+        here: Ints = np.unique(op)  # a name may have lost all its nodes to other kinds
+        every = list(place)
+        names, op = [every[int(i)] for i in here], np.searchsorted(here, op)
+    else:
+        labels = _labels(labels, op, kind_of.by_node)
     found = rollup.sums(costs, op, len(names))
     seconds = np.bincount(op, times.seconds, minlength=len(names)) if times is not None else None
     worst = np.zeros(len(names), dtype=np.int64)
@@ -147,8 +167,24 @@ def by_op(stats: GraphStats, times: Roofline | None, kinds: bool = False) -> tup
         if not kinds:
             row["kind"] = labels[i]
         row["seconds"] = float(seconds[i]) if seconds is not None else None
+        if stats.gaps:
+            marks = {
+                mark: gaps.by_op(stats.gaps, stats.framework, name, what, kinds=kinds)
+                for mark, what in gaps.MARKS.items()
+            }
+            row = _marked(row, marks)
         rows.append(row)
     return rows, _total(stats, times)
+
+
+def _labels(labels: list[str], op: Any, by_node: Mapping[int, str]) -> list[str]:
+    """The kinds of each name: its own, unless all its nodes are others, and those of single nodes."""
+    others = [Counter[str]() for _ in labels]
+    for node, label in by_node.items():
+        others[op[node]][label] += 1
+    counts = np.bincount(op, minlength=len(labels)).tolist()
+    own = [[label] if other.total() < count else [] for label, other, count in zip(labels, others, counts, strict=True)]
+    return [", ".join([*mine, *sorted(other)]) for mine, other in zip(own, others, strict=True)]
 
 
 _LESS_CERTAIN = (ZERO, EXACT, ESTIMATED, UNKNOWN)  # what several nodes are together: the last that one of them is
@@ -163,24 +199,24 @@ def by_phase(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]
     graph = stats.graph
     seconds = np.bincount(graph.node_phase, times.seconds, minlength=len(PHASES)) if times is not None else None
     measured = _measured(stats, graph.node_phase, len(PHASES))
-    rows = [
-        {
-            "name": phase,
-            **_figures(sums),
-            **measured[PHASE_ID[phase]],
-            "seconds": float(seconds[PHASE_ID[phase]]) if seconds is not None else None,
-        }
-        for phase, sums in stats.phases.items()
-    ]
+    missing = {mark: gaps.by_phase(stats.gaps, what) for mark, what in gaps.MARKS.items()}
+    rows: list[Row] = []
+    for phase, sums in stats.phases.items():
+        number = PHASE_ID[phase]
+        row: Row = {"name": phase, **_figures(sums), **measured[number]}
+        row["seconds"] = float(seconds[number]) if seconds is not None else None
+        rows.append(_marked(row, {mark: int(found[number]) for mark, found in missing.items()}))
     return rows, _total(stats, times)
 
 
 def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     graph, costs, read = stats.graph, stats.costs, GraphRows(stats.graph)
     _, activation_bytes = activations_by_node(graph, stats.memory)
-    kinds = {op: canonical(stats.framework, graph.pools.strings[op]) for op in np.unique(graph.node_op).tolist()}
+    unsized = np.bincount(graph.value_producer[stats.memory.unknown_activations], minlength=graph.n_nodes)
+    figures = made_by(graph, stats.figures)
+    kinds = stats.kinds
     summed = {name: view(getattr(costs, name)) for name in (*rollup.FIGURES, "causal")}
-    lower, how, sizes = view(costs.lower), view(costs.how), view(activation_bytes)
+    lower, how, sizes, unsizes = view(costs.lower), view(costs.how), view(activation_bytes), view(unsized)
     bytes_known, causal_known = view(costs.bytes_known), view(costs.causal_known)
     seconds = times.seconds if times is not None else None
     is_memory_bound = times.is_memory_bound if times is not None else None
@@ -194,16 +230,18 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
             "name": op,
             "node": i,
             "op": op,
-            "kind": kinds[read.op[i]],
+            "kind": kinds.of(graph, i),
             "module": read.path(read.scope[i]),
             "phase": read.phase(i),
             "output": ", ".join([read.type_text(read.value_type[value]) for value in read.made(i)]),
             **_figures(sums),
             "activation_bytes": sizes[i],
+            "memory_unknown": unsizes[i],
             "how": HOW[how[i]],
         }
         if stats.times is not None and stats.times.known[i]:
             found["time"] = float(stats.times.seconds[i])
+        found |= {name: _plain(name, figure) for name, figure in figures.get(i, {}).items()}
         if seconds is not None and is_memory_bound is not None:
             found["seconds"] = float(seconds[i])
             found["bound"] = "memory" if is_memory_bound[i] else "compute"
@@ -219,12 +257,29 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
         "bytes": costs.read + costs.written,
         "causal": costs.causal,
         "activation_bytes": activation_bytes,
+        **_measured_columns(graph.n_nodes, figures, stats.figures),
     }
     if seconds is not None:
         columns["seconds"] = seconds
     if stats.times is not None:
         columns["time"] = np.where(stats.times.known, stats.times.seconds, np.nan)
     return Rows(range(graph.n_nodes), row, columns), _total(stats, times)
+
+
+def _measured_columns(
+    count: int, figures: Mapping[int, Mapping[str, float]], names: Iterable[str]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Measured figures by node, to be sorted by. One that is itself NaN is of interest, so it stands with infinity."""
+    columns = {name: np.full(count, np.nan) for name in names}
+    for node, measured in figures.items():
+        for name, figure in measured.items():
+            columns[name][node] = math.inf if math.isnan(figure) else figure
+    return columns
+
+
+def _plain(name: str, figure: float) -> float | int | str:
+    """What JSON can hold: `nan` and `inf` as text, counts whole."""
+    return str(figure) if not math.isfinite(figure) else int(figure) if name in ("nan", "inf") else figure
 
 
 def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
@@ -254,7 +309,8 @@ def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row
         total |= _measured_kernels(stats, np.zeros(len(kernels), dtype=np.int64), 1)[0]
     if times is not None:
         total["seconds"] = sum(row["seconds"] for row in rows)
-    return rows, total
+    marks = {mark: sum(what in gap.touches for gap in stats.gaps) for mark, what in gaps.MARKS.items()}
+    return rows, _marked(total, marks)
 
 
 def _measured_kernels(stats: GraphStats, name: Any, count: int) -> list[Row]:
@@ -287,8 +343,12 @@ class ModuleRows:
             "activation_bytes": sum_by(graph.node_scope, sizes, count),
             "params": np.zeros(count, dtype=np.int64),
             "param_bytes": np.zeros(count, dtype=np.int64),
+            "params_unknown": np.zeros(count, dtype=np.int64),
         }
+        unsized = graph.value_producer[stats.memory.unknown_activations]
+        self._own["memory_unknown"] = np.bincount(graph.node_scope[unsized], minlength=count)
         for parameter in stats.parameters.each:
+            self._own["params_unknown"][parameter.scope] += parameter.elements is None
             self._own["params"][parameter.scope] += parameter.elements or 0
             self._own["param_bytes"][parameter.scope] += parameter.bytes or 0
         for phase in ("forward", "backward"):
@@ -305,6 +365,20 @@ class ModuleRows:
             spent = tree.up_seconds(np.bincount(scope, seconds, minlength=count).astype(np.float64))
             self._inside["time"] = np.where(found > 0, spent, np.nan)
             self._inside["time_unknown"] = tree.up(np.bincount(scope[~known], minlength=count))
+        self._mark(stats)
+
+    def _mark(self, stats: GraphStats) -> None:
+        """Count the gaps among what is missing from the figures."""
+        for mark, what in gaps.MARKS.items() if stats.gaps else ():
+            if mark == "params_unknown" and not stats.parameters.at_least:
+                continue  # all are known, whoever reads them
+            own, inside = gaps.by_scope(stats.gaps, self.tree, what)
+            self._own[mark], self._inside[mark] = self._known(mark, own=True) + own, self._known(mark) + inside
+
+    def _known(self, column: str, *, own: bool = False) -> npt.NDArray[Any]:
+        found = self.figures(column, own=own)
+        assert found is not None
+        return found
 
     def label(self, scope: int) -> str:
         return scope_label(self._scopes[scope]) if scope else ""
@@ -355,6 +429,7 @@ _OF_SUMS: dict[str, Callable[[Sums], npt.NDArray[Any]]] = {
     "bytes": lambda sums: sums.read + sums.written,
     "intensity": lambda sums: _intensity(sums),
     "unknown": lambda sums: sums.unknown,
+    "bytes_unknown": lambda sums: sums.bytes_unknown,
     "causal": lambda sums: sums.causal,
 }
 

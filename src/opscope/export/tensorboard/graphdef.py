@@ -7,7 +7,7 @@ and step_stats.proto.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, cast
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from opscope.analysis.costs.operators import node_costs
 from opscope.analysis.costs.sizes import value_bytes
+from opscope.analysis.values import Figure, made_by
 from opscope.ir import Graph, Type
 from opscope.ir.columns import view
 from opscope.ir.rows import Rows
@@ -37,8 +38,9 @@ _OPS = {"input": "Placeholder", "parameter": "Parameter", "buffer": "Buffer", "c
 
 
 class GraphDef:
-    def __init__(self, graph: Graph, framework: str) -> None:
+    def __init__(self, graph: Graph, framework: str, figures: Mapping[str, Figure]) -> None:
         self.graph = graph
+        self.figures = made_by(graph, figures)
         self.names = Names(graph)
         self.rows = Rows(graph)
         costs = node_costs(graph, framework)
@@ -80,9 +82,10 @@ class GraphDef:
         attrs["phase"] = rows.phase(node)
         self._cost(node, attrs)
         self._params(used, attrs)
-        frame = rows.frame(node)
-        if frame is not None:
-            attrs["source"] = frame_text(frame)
+        attrs |= {f"output {name}": f"{figure:.6g}" for name, figure in self.figures.get(node, {}).items()}
+        place = rows.users_frame(node)
+        if place is not None:
+            attrs["source"] = frame_text(place)
         if rows.attrs[node]:
             for key, value in self.graph.pools.attrs_of(rows.attrs[node]).items():
                 attrs[key if key not in attrs else f"{key} (of the operator)"] = _shown(value)
