@@ -28,7 +28,7 @@ fuzz: $(VENV)/.ready ## mutate real files and read them (RUNS=100000 SEED=0)
 golden: $(TOOLS)/.ready ## rewrite tests/golden from what the code does now; read the diff
 	$(TOOLS)/bin/nox --session core -- --overwrite
 
-bench: $(TOOLS)/.ready ## the figures of the graph model, beside onnx_ir
+bench: $(TOOLS)/.ready ## the figures of the graph model, compared with onnx_ir
 	$(TOOLS)/bin/nox --session bench
 
 viewer: $(VENV)/.ready ## build the page from viewer/src into src/opscope/_viewer (needs Node)

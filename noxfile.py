@@ -130,7 +130,7 @@ def shared_jittor(session: nox.Session) -> Path:
     key = hashlib.sha256(f"{pin} {session.python}".encode()).hexdigest()[:8]
     place = CACHE / f"jittor-{key}"
     if not place.exists():
-        # Made beside and moved into place: another clone may be doing the same at this moment.
+        # Made in a temporary folder and moved into place: another clone may be doing the same at this moment.
         with tempfile.TemporaryDirectory(prefix="installing-", dir=CACHE) as beside:
             session.install("--no-deps", "--target", f"{beside}/jittor", pin)
             try:
@@ -272,6 +272,6 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The benchmark of the graph model, beside onnx_ir."""
+    """The benchmark of the graph model, compared with onnx_ir."""
     session.install("-e", ".", *requirements("bench"))
     session.run("python", "benchmarks/bench_ir.py", *session.posargs)

@@ -1,10 +1,10 @@
-"""opscope's counts beside those of other tools, on the same models, in one run.
+"""opscope's counts compared with those of other tools, on the same models, in one run.
 
     python benchmarks/bench_cost.py [--only opscope,fvcore] [--models gpt2,bert] [--runs 3]
 
 Every tool runs in a process of its own, because some leave torch patched. Printed: forward MACs ÷ truth, forward and
 backward ÷ truth, parameters, how many single operators are exact, CPU time ÷ that of a plain forward pass, memory.
-Tools that are not installed are left out with a word. The truth is in cost_models.py and cost_ops.py. At the end stands
+Tools that are not installed are left out with a word. The truth is in cost_models.py and cost_ops.py. At the end is
 what opscope promises, with `ok` or `not ok`: see cost_shown.py.
 """
 

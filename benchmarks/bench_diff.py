@@ -2,10 +2,10 @@
 
     python benchmarks/bench_diff.py [--nodes 100000] [--edits 50] [--runs 3]
 
-Seconds are process CPU seconds, the best of the runs, beside a fixed calibration loop. Memory is what tracemalloc sees
+Seconds are process CPU seconds, the best of the runs, with a fixed calibration loop. Memory is what tracemalloc sees
 at most while comparing, for each node; it must not grow with the size. `layers` is a deep network of equal layers,
 where no operator has a neighbourhood of its own; `net` has skips and 40 kinds of operators; `branches` has equal
-branches side by side, so that its rows can really stand in another order.
+branches side by side, so that its rows can really be in another order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The model and its file at a million nodes, beside onnx_ir at 200,000, in one run.
+"""The model and its file at a million nodes, compared with onnx_ir at 200,000, in one run.
 
     python benchmarks/bench_ir.py [--nodes 1000000] [--rival 200000] [--runs 5]
 

@@ -1,4 +1,4 @@
-"""CPU seconds for an SVG of a training graph of 20,000 operators, every one drawn, beside Graphviz' dot.
+"""CPU seconds for an SVG of a training graph of 20,000 operators, every one drawn, compared with Graphviz' dot.
 
 python benchmarks/bench_picture.py [GRAPH] [--limit 120]
 """

@@ -448,7 +448,7 @@ class Bench:
                         )
                         rows.setdefault(f"{call}, {how}", []).append(chromium.wait("done", start, self.limit))
                         after = chromium.page.evaluate("opscope.state().boxCount")
-                        # Constants stand inside what reads them, so there are fewer boxes than operators.
+                        # Constants are drawn inside what reads them, so there are fewer boxes than operators.
                         assert abs(after - before) > WIDE / 2, f"{call} model/{part}: {before} boxes, then {after}"
         best = {what: min(costs, key=lambda cost: cost.seconds) for what, costs in rows.items()}
         block.table(

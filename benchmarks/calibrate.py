@@ -1,4 +1,4 @@
-"""A fixed loop of plain Python, timed: what a figure is printed beside, so that machines compare."""
+"""A fixed loop of plain Python, timed: printed with every figure, so that machines compare."""
 
 from __future__ import annotations
 

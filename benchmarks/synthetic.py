@@ -1,6 +1,6 @@
 """A graph of any size, the same every time: what `bench_ir.py` builds.
 
-Every node has two inputs and one output. Nodes stand in modules of 100 (a million nodes: 10,000 scopes,
+Every node has two inputs and one output. Nodes are in modules of 100 (a million nodes: 10,000 scopes,
 three levels deep) and come from 5,000 source lines; one input is the node before, the other a recent one,
 as in a network with short skips. Every node has a name of its own, which is the worst case for the pools.
 """

@@ -20,7 +20,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def program(*args: str) -> list[str]:
-    """The command line, in a process of its own, which Ctrl-C ends: tests that run in the background ignore it, and what
-    they start does, too, unless it says otherwise."""
+    """The command line, in a process of its own, which Ctrl-C ends: tests that run in the background ignore it, and so
+    would what they start."""
     patch = "" if BUILT else f"import opscope.export.page as page; page.asset = {STAND_IN!r}.__getitem__; "
     return [sys.executable, "-c", f"{_CTRL_C}{patch}from opscope.cli import main; main()", *args]

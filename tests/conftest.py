@@ -46,7 +46,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--overwrite", action="store_true", help="write the golden files anew instead of comparing")
+    parser.addoption("--overwrite", action="store_true", help="write the golden files instead of comparing")
 
 
 @pytest.fixture

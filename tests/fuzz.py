@@ -50,7 +50,7 @@ class Hang(Exception):
 
 def samples() -> dict[str, bytes]:
     """Real traces, and the same as .opscope files and as Model Explorer's JSON."""
-    found = {p.name: p.read_bytes() for p in sorted(DATA.rglob("*.pkl")) if 0 < p.stat().st_size < LARGEST}
+    found = {p.name: p.read_bytes() for p in sorted((DATA / "jittor").rglob("*.pkl")) if 0 < p.stat().st_size < LARGEST}
     with tempfile.TemporaryDirectory() as folder:
         for name in ("simple_model.pkl", "vardata_mlp.pkl", "profiled_mlp_train.pkl"):
             out = Path(folder, f"{name}.opscope")

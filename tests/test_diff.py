@@ -81,7 +81,7 @@ def edit(rows: list[Row], rng: random.Random, count: int) -> tuple[list[Row], se
     after = deepcopy(rows)
     before_touched: set[int] = set()
     at = sorted(rng.sample(range(len(rows)), min(count, len(rows))))
-    place = list(range(len(rows)))  # where an old row stands now
+    place = list(range(len(rows)))  # where an old row is now
     touched: set[int] = set()
     shift = 0
     for i in at:

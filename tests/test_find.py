@@ -99,7 +99,7 @@ def test_case(described: dict[str, Any], case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("described", "case"), [entry.values for entry in cases() if "kinds" in entry.values[0]])
 def test_the_kinds_of_a_case_are_those_of_its_framework(described: dict[str, Any], case: dict[str, Any]) -> None:
-    """The page is told the kinds; Python looks them up."""
+    """The page is given the kinds; Python looks them up."""
     for node in described["nodes"]:
         assert canonical(described["framework"], node["op"]) == described["kinds"].get(node["op"], node["op"])
 

@@ -354,7 +354,7 @@ def test_printed_graphs_are_found_in_any_output(tmp_path: Path) -> None:
     (warning,) = found.all_warnings()
     assert "another graph in the text could not be read" in warning
     log.write_text(noise + "Graph(x) {\n  what is this\n")
-    with pytest.raises(opscope.BadInput, match="run.log: not a Hidet graph: line 60001"):
+    with pytest.raises(opscope.BadInput, match=r"run.log: not a Hidet graph: line 60001"):
         opscope.open(log)
     log.write_text(noise)
     with pytest.raises(opscope.BadInput, match="not a format opscope knows"):

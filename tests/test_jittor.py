@@ -96,7 +96,7 @@ def test_scopes_and_frames() -> None:
     assert conv.frames[0].file.endswith("gen_seed.py")
     assert conv.frames[0].line == 105
     backward = {n.path for n in graph.nodes if n.phase == "backward"}
-    assert "resnet18/layer1/0/conv1" in backward  # gradients stand in the module they belong to
+    assert "resnet18/layer1/0/conv1" in backward  # gradients are in the module they belong to
 
 
 def test_details_from_the_jit_key() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from commands import good
-
 import opscope
+from commands import good
 from conftest import DATA
 
 QUIRKS = DATA / "jittor" / "quirks"

@@ -1,4 +1,4 @@
-"""The model: what is built is valid, what is broken is named, and text and file tell the same."""
+"""The model: what is built is valid, what is broken is named, and text and file say the same."""
 
 from __future__ import annotations
 

@@ -425,7 +425,7 @@ def test_attention(batch: int, heads: int, queries: int, keys: int, width: int, 
         grad = numbers(queries, depth)
         p = np.exp(forward.matmul(q, k.T))
         forward.matmul(p, v)
-        backward.matmul(q, k.T)  # made anew: the fused kernels do not keep it
+        backward.matmul(q, k.T)  # made again: the fused kernels do not keep it
         backward.matmul(p.T, grad)
         ds = backward.matmul(grad, v.T)
         backward.matmul(ds, k)
@@ -449,7 +449,7 @@ def test_attention(batch: int, heads: int, queries: int, keys: int, width: int, 
 @given(few, few, st.integers(1, 5), st.integers(1, 5), few, few)
 @settings(max_examples=60, deadline=None)
 def test_causal_attention(batch: int, heads: int, queries: int, keys: int, width: int, depth: int):
-    """Beside the dense count stands what a kernel computes that leaves out all that the mask hides."""
+    """Next to the dense count: what a kernel computes that leaves out all that the mask hides."""
     forward, backward = Meter(), Meter()
     for _ in range(batch * heads):
         for i in range(queries):
@@ -464,7 +464,7 @@ def test_causal_attention(batch: int, heads: int, queries: int, keys: int, width
     assert cost(op, out, causal, query=q, key=k, value=v).causal == forward.macs
     found = cost(f"{op}_backward", [q, k, v], causal, grad_out=out, query=q, key=k, value=v)
     assert found.causal == backward.macs
-    # Without a mask nothing is hidden; of a mask that only its numbers tell, nothing is known.
+    # Without a mask nothing is hidden; of a mask that is known only by its numbers, nothing is known.
     assert cost(op, out, query=q, key=k, value=v).causal is None
     assert cost(op, out, query=q, key=k, value=v, attn_mask=mask).causal == NOT_TOLD
     # A recording has looked at it: so many scores, or it is another kind of mask.
@@ -822,7 +822,7 @@ def test_a_reading_is_of_a_kind_that_has_a_plain_formula():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("matmul a b < mm bmm\nconv < mm", "'mm' stands in two lines: matmul and conv"),
+        ("matmul a b < mm bmm\nconv < mm", "'mm' is on two lines: matmul and conv"),
         ("matmull a b < mm", r"matmull a b < mm: there is no kind 'matmull'"),
         ("matmul/by-luck a b < mm", r"matmul has no reading 'by-luck' \(there are: by-result, by-sizes, sparse\)"),
         ("relu/by-luck < ReLU", r"relu has no reading 'by-luck' \(there are: none\)"),

@@ -35,7 +35,7 @@ def test_resnet18_is_the_resnet18_of_pytorch():
 
 
 def test_training_computes_two_gradients_for_each_product_but_the_images():
-    first = 2 * 64 * 112 * 112 * 3 * 7 * 7  # nobody needs the gradient of the images
+    first = 2 * 64 * 112 * 112 * 3 * 7 * 7  # the gradient of the images is not needed
     forward = 2 * 1_814_073_344
     found = macs_by_phase(opscope.open(DATA / "resnet_train.pkl").graph)
     assert found == {"forward": forward, "backward": 2 * forward - first}

@@ -215,7 +215,7 @@ def test_a_program_with_gradients():
 
 
 def test_costs_are_exact():
-    """Forward 371,856; each gradient once more, but for that of the image, which nobody wants."""
+    """Forward 371,856; each gradient once more, but for that of the image, which is not wanted."""
     graph = opscope.open(PADDLE / "example_train.json").graph
     found = node_costs(graph, "paddle")
     assert int(found.macs.sum()) == 3 * 371_856 - 145_800

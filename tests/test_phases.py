@@ -102,7 +102,7 @@ def test_stages_tables_links_and_storages():
     verify_capture(part)
     assert [stage.after for stage in part.stages] == [None, 0]
     assert part.stage_links[0].source.tolist() == [0, 1]
-    assert [part.graph.value(i).name for i in part.graph.outputs.tolist()] == ["z"]  # nobody reads it any more
+    assert [part.graph.value(i).name for i in part.graph.outputs.tolist()] == ["z"]  # it is not read any more
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class Answer:
 
 
 class Client:
-    """Sends exactly the headers it is told to."""
+    """Sends exactly the headers that it is given."""
 
     def __init__(self, server: Server) -> None:
         self.server = server

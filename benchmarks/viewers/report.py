@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TITLE = "## bench_viewer.py: the page beside other viewers, its layout beside other engines"
+TITLE = "## bench_viewer.py: the page and its layout compared with others"
 
 
 @dataclass

@@ -64,7 +64,7 @@ class Capture(ir.Capture):
         return bind(self, sizes)
 
     def stats(self, stage: str | None = None, *, sizes: Mapping[str, int] | None = None) -> Stats:
-        """What it costs: parameters, FLOPs, activations, memory, bytes; docs/stats.md tells how they are counted.
+        """What it costs: parameters, FLOPs, activations, memory, bytes; docs/stats.md says how they are counted.
 
         >>> print(cap.stats())                                           # doctest: +SKIP
         >>> cap.stats().by_op()                                          # doctest: +SKIP

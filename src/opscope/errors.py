@@ -6,7 +6,7 @@ _LONGEST = 1000
 
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
-    """Text on one line that no terminal interprets and nobody scrolls through: names in a file may hold anything."""
+    """Text on one line that no terminal interprets, short enough to read: names in a file may hold anything."""
     words = " ".join(text.split())
     if len(words) > longest:  # the beginning says where, the end what to do
         words = f"{words[: longest * 2 // 3]} … {words[-(longest // 4) :]}"
@@ -23,9 +23,10 @@ class BadInput(OpscopeError):
     def __init__(self, message: str = "") -> None:
         super().__init__(one_line(message))
 
-    def named(self, name: str, what: str = "") -> BadInput:
-        """The same with the file in front, and `what` it is not, unless that is said already."""
-        text = str(self)
-        if text.startswith(f"{one_line(name)}: "):
-            return self
-        return BadInput(": ".join(part for part in (name, what, text) if part))
+
+def of_file(error: BadInput, name: str, what: str = "") -> BadInput:
+    """The same error with the file in front, and `what` it is not, unless that is said already."""
+    text = str(error)
+    if text.startswith(f"{one_line(name)}: "):
+        return error
+    return BadInput(": ".join(part for part in (name, what, text) if part))

@@ -18,7 +18,7 @@ def open(
     profile: StrPath | None = None,
     sizes: Mapping[str, int] | None = None,
 ) -> Capture:
-    """Open a file that opscope knows; which format it is, its content tells.
+    """Open a file that opscope knows. The format is recognised by its content.
 
     `sources` are folders in which to look for the Python files and the generated code that the capture
     names; their text goes into the capture. `profile` is a profile report of the same run (Jittor's

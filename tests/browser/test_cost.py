@@ -273,7 +273,7 @@ def test_boxes_are_coloured_by_macs_with_sums_in_the_legend(page: Page, pages: C
 
 
 def test_causal_attention_has_a_column_of_its_own(page: Page, tmp_path: Path) -> None:
-    """An attention that is causal, and one whose mask nobody saw: "?", as its causal count is not known."""
+    """An attention that is causal, and one whose mask was not seen: "?", as its causal count is not known."""
     builder = GraphBuilder(Pools())
     kind = builder.pools.type("float32", (2, 4, 8, 16))
     q = builder.input(kind, name="q")

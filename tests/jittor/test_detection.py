@@ -1,4 +1,4 @@
-"""Which framework something belongs to, told without importing any."""
+"""Which framework something belongs to, found without importing any."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opscope.tracers import registry
 
 
 class Foreign:
-    """A model of a framework that nobody knows."""
+    """A model of an unknown framework."""
 
     __module__ = "abacus.nn"
 

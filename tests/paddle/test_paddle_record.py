@@ -228,7 +228,7 @@ def test_times_and_values():
     assert len(times.index) == graph.n_nodes
     known = times.columns["time"].known
     assert (times.columns["time"].values[known] > 0).all()
-    # Paddle lets nobody see when it adds to a parameter's gradient.
+    # Paddle does not show when it adds to a parameter's gradient.
     assert {graph.node(int(i)).op for i in times.index[~known]} == {"GradNodeAccumulation"}
     values = capture.tables["value statistics"]
     result = next(node.inputs[0] for node in graph.nodes if node.op == "sum")

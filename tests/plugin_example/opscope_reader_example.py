@@ -24,7 +24,7 @@ FIRST_LINE = "#edges 1"
 
 
 def match(source: Source) -> bool:
-    """Whether this is our format, told by the first bytes and never by the name."""
+    """Whether this is our format, recognised by the first bytes and never by the name."""
     return source.head.split(b"\n", 1)[0].rstrip() == FIRST_LINE.encode()
 
 

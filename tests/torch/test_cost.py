@@ -149,7 +149,7 @@ def test_causal_attention_is_told_from_dense() -> None:
         assert (total.macs, total.causal_macs) == (dense * 7 // 2, causal * 7 // 2)
     assert opscope.stats(Attention(False), q).total.causal_macs == dense
     assert opscope.stats(Attention(False), q, torch.rand(8, 8) > 0.5).total.causal_macs == dense
-    fake = opscope.stats(Attention(False), q, mask, fake=True).total  # without numbers nobody knows
+    fake = opscope.stats(Attention(False), q, mask, fake=True).total  # without numbers it is not known
     assert (fake.macs, fake.causal_macs, fake.causal_at_most) == (dense, dense, True)
 
 

@@ -122,7 +122,7 @@ def test_attention_on_the_cpu(causal: bool) -> None:
     one = b * h * q * k * d
     graph = step(Attention(), *qkv)
     assert any("flash_attention_for_cpu" in node.op for node in graph.nodes)
-    assert macs(graph) == {"forward": 2 * one, "backward": 5 * one}  # the scores are made anew
+    assert macs(graph) == {"forward": 2 * one, "backward": 5 * one}  # the scores are made again
     with sdpa_kernel(SDPBackend.MATH):
         assert macs(step(Attention(), *qkv)) == {"forward": 2 * one, "backward": 4 * one}
 
@@ -149,7 +149,7 @@ def test_recurrent_layers(cell: Any, gates: int, bidirectional: bool) -> None:
     x = torch.randn(time, batch, width, requires_grad=True)
     found = macs(step(model, x))
     assert found["forward"] == time * batch * per_step
-    # The first hidden state is nobody's parameter: its product has one gradient less where torch sees each step.
+    # The first hidden state is no parameter: its product has one gradient less where torch sees each step.
     first = 0 if cell is nn.LSTM else layers * ways * gates * hidden * hidden * batch
     assert found["backward"] in (2 * time * batch * per_step, 2 * time * batch * per_step - first)
 
@@ -288,7 +288,7 @@ def test_gpt2() -> None:
     ids = torch.randint(1, 50, (batch, length))
     products = batch * length * (2 * 12 * width * width + 50 * width)
     scores = 2 * batch * length * length * width  # of each of the two products of attention, in both layers
-    # In training its dropout needs the scores, so nothing is made anew.
+    # In training its dropout needs the scores, so nothing is made again.
     for training, gradients in ((False, 5), (True, 4)):
         model.train(training)
         with opscope.record(model) as cap:

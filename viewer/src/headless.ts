@@ -22,7 +22,7 @@ export interface Wanted {
   direction: 'down' | 'right';
   theme: 'light' | 'dark';
   title: string;
-  edges: string[] | null; // what stands on edges, by value
+  edges: string[] | null; // what is written on edges, by value
   most: number; // boxes that a person can still read
 }
 

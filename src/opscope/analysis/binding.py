@@ -1,6 +1,6 @@
 """Numbers for the sizes that a capture leaves open: symbols (`b=4`), and sizes without a name.
 
-A symbol stands for one number wherever it is. Some frameworks (Paddle) only say that a size is not known; those of
+A symbol is the same number wherever it occurs. Some frameworks (Paddle) only say that a size is not known; those of
 inputs are given by the input (`x[0]=4`), or all at once (`?=4`), and what follows from them is worked out operator by
 operator: only where it is certain, so that the rest stays unknown.
 """

@@ -14,7 +14,7 @@ from opscope.tracers.contract import Tracer
 
 GRAMMAR = "[NAME=]SHAPE[:DTYPE[:BELOW]]"
 _EXAMPLES = "such as 1x3x224x224, 2x16:int64:50 or mask=2x16:bool"
-# In quotes, `<` may stand for the second colon.
+# In quotes, `<` may replace the second colon.
 _INPUT = re.compile(r"(?:(\w+)=)?(scalar|\d+(?:x\d+)*)(?::([a-z]+\d*)(?:[:<](\d+))?)?")
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _INTEGERS = ("uint8", "int8", "int16", "int32", "int64")

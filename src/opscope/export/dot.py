@@ -81,7 +81,7 @@ def _by_scope(column: npt.NDArray[Any], scopes: int) -> Csr:
 
 
 def _cluster(graph: Graph, rows: _Words) -> Iterator[str]:
-    """Clusters from the root down, without recursion: scopes may be nested as deep as somebody likes."""
+    """Clusters from the root down, without recursion: scopes may be nested to any depth."""
     tree = Tree(graph)
     scopes, full = graph.pools.scopes.rows(), tree.has_nodes
     nodes = _by_scope(graph.node_scope, len(scopes))

@@ -1,4 +1,4 @@
-"""What stands on the edges of a drawing: the type of what flows there, and what was seen of gradients."""
+"""What is written on the edges of a drawing: the type of what flows there, and what was seen of gradients."""
 
 from __future__ import annotations
 

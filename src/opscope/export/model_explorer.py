@@ -2,7 +2,7 @@
 
 It has no place for everything: gradient links, tables, the code of kernels, and all but the innermost source
 line stay behind.
-What opscope needs to read the file back as it was (`readers/model_explorer.py`) stands in attributes.
+What opscope needs to read the file back as it was (`readers/model_explorer.py`) is kept in attributes.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from opscope.ir import Capture
 _LONGEST_TITLE = 200
 
 # Nothing is loaded from anywhere else and nothing is sent anywhere: not even by what a capture smuggles in.
-# Styles may stand in the page, because the viewer sets colours and positions on elements.
+# Styles may be inline, because the viewer sets colours and positions on elements.
 _POLICY = (
     "default-src 'none'; script-src {script}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src data:; connect-src {connect}; worker-src 'self' blob:; base-uri 'none'; form-action 'none'"
@@ -118,13 +118,13 @@ def _config(config: dict[str, Any]) -> str:
 
 
 def escaped_json(data: Any) -> str:
-    """JSON that can stand in a <script>: no character in it means anything to HTML."""
+    """JSON that is safe in a <script>: no character in it means anything to HTML."""
     text = json.dumps(data)  # what is not ASCII becomes \uXXXX
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _inline_script(script: str) -> str:
-    """A script that HTML takes whole: these two can only stand in strings and regexes, where \\x3c is the same.
+    """A script that HTML takes whole: these two can only occur in strings and regexes, where \\x3c is the same.
 
     HTML turns \\r\\n into \\n before the hash of the policy is taken.
     """

@@ -1,4 +1,4 @@
-"""A folder of Parquet files, one per table; rows of all stages, told apart by the column `stage`."""
+"""A folder of Parquet files, one per table; rows of all stages, with a column `stage`."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Look:
     engine: str | None = None
     whole: bool = False  # every operator, repeats too
     open: tuple[str, ...] = ()  # scopes to open besides
-    edges: tuple[str, ...] | None = None  # what stands on edges (edge_words.WORDS); None: what suits the graph
+    edges: tuple[str, ...] | None = None  # what is written on edges (edge_words.WORDS); None: what suits the graph
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def endings() -> list[str]:
 
 
 def _plugins() -> dict[str, EntryPoint]:
-    """Exporters of other packages by ending; none may take an ending that is there already."""
+    """Exporters of other packages by ending; none may take an ending that is taken."""
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=GROUP):
         owner = entry.dist.name if entry.dist is not None else "a plugin"

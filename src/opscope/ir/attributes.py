@@ -16,7 +16,7 @@ It keeps the order of the writes in the data flow, and is neither counted as rea
 
 MASK_SHOWS = "mask_shows"
 """Of attention with a mask whose numbers the recorder saw: how many scores of one head it shows if it is causal, 0 if
-it is another mask. Not there: nobody saw the mask."""
+it is another mask. Absent: the mask was not seen."""
 
 INSIDE = "inside_of"
 """The operator that this one is a part of, where a tensor class (a DTensor) answers an operator by running others: its
@@ -28,7 +28,7 @@ NESTED = "nested_sizes"
 
 SPARSE = "sparse_entries"
 """Of an operator with sparse tensors, how many numbers each stores when it runs: `{"arguments": {name: entries},
-"results": {slot: entries}}`; null where nobody can tell."""
+"results": {slot: entries}}`; null where it is not known."""
 
 ROWS = "rows_in_groups"
 """Of a product in groups whose ends the recorder saw: how many rows (or columns) are in any group at all."""

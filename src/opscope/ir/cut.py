@@ -66,7 +66,7 @@ def cut(graph: Graph, keep: Mask) -> Cut:
     read = graph.use_value[use_kept]
     value_kept[read[read >= 0]] = True
     value_kept[[outside for body in bodies for _, outside in body.bindings if outside >= 0]] = True
-    # What comes from outside and is read by nobody at all, an argument that the model ignores, stays.
+    # What comes from outside and is never read, an argument that the model ignores, stays.
     used: Mask = np.zeros(graph.n_values, dtype=bool)
     used[graph.use_value[graph.use_value >= 0]] = True
     value_kept |= ~has_maker & ~used
@@ -135,7 +135,7 @@ def _storages(graph: Graph, keep: Mask, values: Int32) -> Int32:
 
 
 def _loose_ends(producer: Int32, read: Int32) -> Int32:
-    """None of the results is left: what nobody reads is what comes out."""
+    """None of the results is left: what is never read is what comes out."""
     unread = producer >= 0
     unread[read[read >= 0]] = False
     return frozen(np.flatnonzero(unread))

@@ -1,6 +1,6 @@
 """What ran and is not in the graph: operators that were lost, not seen, or that lie behind something opaque.
 
-A warning tells a person; a gap also tells every figure that it is only a lower bound. Whoever captures writes gaps with
+A warning informs a person; a gap also marks every figure as a lower bound. Whoever captures writes gaps with
 `note`, whoever counts reads them with `gaps_of`.
 
 >>> note(capture, 0, [Gap("it ran in another process", scope=layer1, phase="forward")])     # doctest: +SKIP

@@ -202,7 +202,7 @@ class Node:
 
     @property
     def scopes(self) -> list[Scope]:
-        """The modules it stands in, outermost first."""
+        """The modules that contain it, outermost first."""
         return self.graph.pools.scope_chain(int(self.graph.node_scope[self.index]))
 
     @property

@@ -259,7 +259,7 @@ def scope_label(scope: Scope) -> str:
 
 
 # Attribute sets are kept as JSON text: one string column in the file, read by the page, by DuckDB and
-# by Python alike, and parsed only for the node somebody looks at. JSON has no NaN: it is spelled out.
+# by Python alike, and parsed only for the node that is looked at. JSON has no NaN: it is spelled out.
 
 
 def attrs_to_text(attrs: Mapping[str, Any]) -> str:

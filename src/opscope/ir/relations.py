@@ -11,7 +11,7 @@ from .columns import Int32, frozen
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Pairs of nodes of one kind; a node may stand in many pairs. The kinds, read from source to target:
+    """Pairs of nodes of one kind; a node may be in many pairs. The kinds, read from source to target:
 
     grad       the target computes a gradient of the source
     recompute  the target runs the source once more

@@ -69,7 +69,7 @@ def _taken(ids: Int32, column: Int32) -> Int32:
 
 
 def _tree(rows: list[Row], add: Callable[[Row, int], int]) -> Int32:
-    """New ids of rows that name their parent, which stands before them; the first is the root of both."""
+    """New ids of rows that name their parent, which comes before them; the first is the root of both."""
     ids = np.zeros(len(rows), dtype=np.int32)
     for number, row in enumerate(rows[1:], start=1):
         ids[number] = add(row, int(ids[row.parent]))

@@ -162,7 +162,11 @@ class Call:
 
     def computed(self, count: int) -> list[bool]:
         """Which gradients a backward operator computes, where its outputs say so: one that nobody wants has no type."""
-        found = [self.only_computed or made.shape is not None for made in self.outputs[:count]]
+        left_out: Any = self.attrs.get("no_gradient", ())  # Paddle: the places of those that it does not compute
+        found = [
+            i not in left_out and (self.only_computed or made.shape is not None)
+            for i, made in enumerate(self.outputs[:count])
+        ]
         return found + [False] * (count - len(found))
 
     def gradients(self, count: int) -> list[Type]:

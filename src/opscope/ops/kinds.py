@@ -6,7 +6,7 @@ operator comes from. The alias tables say which operators of a framework are whi
 Frameworks do not say the same about one operation: PyTorch has both matrices of a product as they are multiplied,
 MegEngine flags that turn them round. So a kind may have more formulas beside the plain one, its readings, each written
 behind a slash: `matmul/by-result`. A reading says how the arguments are to be read. It is no part of the kind, and
-nobody sees it outside of the alias tables.
+it does not appear outside of the alias tables.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operators on tensors that are not one block of numbers: nested and sparse ones.
 
-A graph gives them a type like all others; what that cannot say stands in the attributes NESTED and SPARSE. A nested
+A graph gives them a type like all others; what that cannot say is in the attributes NESTED and SPARSE. A nested
 operator does to each part what the plain one does to a tensor of that size. A sparse one works on the numbers that are
 stored: for products that is exact, for the rest an estimate.
 """
@@ -81,7 +81,7 @@ _PRODUCTS = ("matmul", "linear", "sampled_matmul", "reduced_matmul")  # kinds th
 
 
 def sparse(kind: str, rule: Callable[[Call], Cost], call: Call) -> Cost:
-    """By the numbers that are stored. Where nobody knows how many, only what costs nothing is known."""
+    """By the numbers that are stored. Where it is not known how many, only what costs nothing is known."""
     given, made = _table(call.attrs, SPARSE, "arguments"), _table(call.attrs, SPARSE, "results")
     if kind in _PRODUCTS:
         return product(kind, call, given)
@@ -100,7 +100,7 @@ def sparse(kind: str, rule: Callable[[Call], Cost], call: Call) -> Cost:
     inputs = [Argument(a.name, stored(a.type, given.get(a.name))) for a in call.inputs]
     outputs = [stored(t, made.get(str(slot))) or t for slot, t in enumerate(call.outputs)]
     cost = rule(Call(inputs, outputs, call.attrs, call.places, call.lists, call.in_place, call.only_computed))
-    # Which bytes are moved besides the numbers (where they stand) is not known.
+    # Which bytes are moved besides the numbers (their positions) is not known.
     return cost._replace(how=cost.how if cost.how == ZERO else ESTIMATED, read=cost.read or None, written=cost.written)
 
 

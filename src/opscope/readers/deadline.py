@@ -1,7 +1,7 @@
 """An end to reading that does not end by itself.
 
 Readers check what they know can grow: sizes, depths, numbers of digits, parts that name each other. This is for what
-nobody thought of: a file gets processor time in proportion to its size, far more than an honest one takes, and then
+unforeseen: a file gets processor time in proportion to its size, far more than an honest one takes, and then
 its reader is stopped. It is the time of the thread that reads, so a busy machine changes nothing.
 """
 

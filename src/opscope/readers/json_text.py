@@ -1,4 +1,4 @@
-"""JSON from a file that somebody gave us: read, or one line about what is wrong with it."""
+"""JSON from a file of unknown origin: read, or one line about what is wrong with it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 An operator on a way from one part of a module to another is taken to be the module's, of the innermost such module:
 then what belongs together is one piece, and no way leads out of a module and back into it. What lies between two
-modules, or at an end of the graph, belongs to nobody.
+modules, or at an end of the graph, belongs to no module.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.ir import Capture
 from opscope.wire import file
 
@@ -22,4 +22,4 @@ def read(source: Source, options: Options) -> Capture:
         with source.open() as opened:
             return file.read(opened, source.size)
     except BadInput as error:
-        raise error.named(source.name) from None
+        raise of_file(error, source.name) from None

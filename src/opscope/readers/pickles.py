@@ -146,7 +146,7 @@ def scan(data: bytes, name: str) -> None:
 
 
 def _refuse_odd_keys(data: bytes, name: str) -> None:
-    """Follow what each opcode leaves on the stack, as far as it tells whether a key is plain: a number or a text."""
+    """Follow what each opcode leaves on the stack, enough to know whether a key is plain: a number or a text."""
     import pickletools
 
     stack: list[bool | None] = []  # whether it is plain; None is a mark

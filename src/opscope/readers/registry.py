@@ -49,7 +49,7 @@ class Reader(Protocol):
 
 
 def readers() -> Iterator[Reader]:
-    """Built-in readers, then plugins; a plugin may not take a name that is there already."""
+    """Built-in readers, then plugins; a plugin may not take a name that is taken."""
     for name, module in BUILT_IN.items():
         yield _named(name, "opscope itself", importlib.import_module(module))
     seen = dict.fromkeys(BUILT_IN, "opscope itself")

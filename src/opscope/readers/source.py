@@ -76,7 +76,7 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes, by which formats are told apart. What has no size, as in /proc, has none."""
+        """The first bytes, by which formats are recognised. What has no size, as in /proc, has none."""
         if self.is_folder or not self.size:
             return b""
         with self.open() as file:

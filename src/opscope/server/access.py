@@ -1,4 +1,4 @@
-"""Who may ask: only somebody with the token, and only under a name of this machine.
+"""Who may ask: only those with the token, and only under a name of this machine.
 
 The Host check stops DNS rebinding (a foreign site whose name suddenly means 127.0.0.1); the token stops
 other programs and other users of this machine. What changes something needs the token in a header, which

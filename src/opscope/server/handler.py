@@ -146,7 +146,7 @@ class Handler(BaseHTTPRequestHandler):
         title = f"{shown[0][1].name} – opscope" if shown else "opscope"
         text = page.served(captures, title, self._server.token)
         # So that the page can be loaded again after it has taken the token out of its address. The name has the
-        # port in it: browsers do not tell the cookies of two ports apart.
+        # port in it: browsers do not separate the cookies of two ports.
         cookie = f"{self._server.cookie}={self._server.token}; Path=/; HttpOnly; SameSite=Strict"
         self._send(HTTPStatus.OK, "text/html; charset=utf-8", text.encode(), {"Set-Cookie": cookie})
 

@@ -85,7 +85,7 @@ class Shelf:
             return len(self._shown) - 1
 
     def get(self, number: str) -> Shown | None:
-        """By its number, as it stands in an address."""
+        """By its number, as in an address."""
         with self._lock:
             known = number.isascii() and number.isdigit() and len(number) < 7 and int(number) < len(self._shown)
             return self._shown[int(number)] if known else None

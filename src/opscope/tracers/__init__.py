@@ -69,7 +69,7 @@ def ways(
     keep: bool = False,
     progress: Callable[[str], None] = lambda how: None,
 ) -> Ways:
-    """Try every way of capturing on a model. `progress` is told each before it is tried; with `keep` the captures
+    """Try every way of capturing on a model. `progress` is called before each; with `keep` the captures
     stay in `Ways.captures`."""
     tracer = registry.load(registry.detect(target, args, kwargs))
     if tracer.ways is None:

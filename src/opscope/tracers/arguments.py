@@ -36,7 +36,7 @@ def tensors_in(
         yield from tensors_in(kind, item, inner, depth=depth - 1, most=most)
 
 
-# -- looking at what is somebody else's ------------------------------------------------------------------
+# -- looking at foreign objects --------------------------------------------------------------------------
 #
 # Among a user's variables and arguments is anything: mappings that import a package when they are looked into,
 # objects that connect to a database when they are asked for an attribute. So nothing of theirs is called here:
@@ -96,7 +96,7 @@ _PLAIN_KEYS = (str, int, float, bool, type(None))
 
 
 def _found(value: Any, name: str) -> Any:
-    """What the class of a value has under a name, as it stands there."""
+    """What the class of a value has under a name, without resolving it."""
     for base in cast("type[Any]", type(value)).__mro__:
         if name in base.__dict__:
             return base.__dict__[name]

@@ -78,7 +78,7 @@ class TryWays(Protocol):
         keep: bool,
         progress: Callable[[str], None],
     ) -> Ways:
-        """Try every way of capturing. `progress` is told each before it is tried; `keep` keeps the captures."""
+        """Try every way of capturing. `progress` is called with each before it is tried; `keep` keeps the captures."""
         ...
 
 

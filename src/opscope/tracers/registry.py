@@ -43,7 +43,7 @@ def detect(subject: Any, *others: Any) -> str:
     """The framework that `subject` belongs to; `others` (arguments, an optimizer) help where it does not say."""
     ways = [frameworks_of(subject), frameworks_of(others), frameworks_of(attributes_of(subject))]
     if subject is None or is_a(subject, (FunctionType, MethodType)):
-        # Plain code belongs to nobody by its type: what does it name, and what is there to be used?
+        # The type of plain code says no framework: what does it name, and what is there to be used?
         ways += [frameworks_named_in(subject), imported()]
     for found in ways:
         if len(found) == 1:
@@ -71,7 +71,7 @@ def frameworks_of_type(kind: type[Any]) -> set[str]:
 
 
 def _root(named: Any) -> str:
-    """The top package that a class or a function is from; nobody forbids that its `__module__` is something else."""
+    """The top package that a class or a function is from; its `__module__` may be anything."""
     module: Any = named.__module__
     return module.partition(".")[0] if type(module) is str else ""
 

@@ -118,7 +118,7 @@ def _run(
     recorder: _Recorder,
     save: Callable[[Capture], None] | None,
 ) -> Capture:
-    # What the script leaves behind is held until the end: what nobody holds, a lazy framework does not compute.
+    # What the script leaves behind is held until the end: a lazy framework does not compute what is not held.
     held: list[Any] = []
     owner = os.getpid()
 

@@ -24,7 +24,7 @@ class Session(ABC):
 
     @property
     def count(self) -> int:
-        """How many operators were recorded so far; 0 where the framework cannot tell before the end."""
+        """How many operators were recorded so far; 0 where it is not known before the end."""
         return 0
 
     def open(self) -> None:

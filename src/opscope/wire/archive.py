@@ -1,4 +1,4 @@
-"""A zip file from somebody else, opened with care: sizes and names are checked before anything is read."""
+"""An untrusted zip file, opened with care: sizes and names are checked before anything is read."""
 
 from __future__ import annotations
 

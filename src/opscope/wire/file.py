@@ -95,7 +95,7 @@ def write(capture: Capture, file: BinaryIO, *, packed: bool = True) -> None:
     tables["sources"] = text_columns(("path", "text"), [*capture.sources.items()])
 
     with zipfile.ZipFile(file, "w", method, compresslevel=_LEVEL) as archive:
-        # The manifest stands first: whoever reads the first bytes sees what this is.
+        # The manifest comes first: whoever reads the first bytes sees what this is.
         _put(archive, MANIFEST, json.dumps(manifest, indent=1).encode())
         for name, columns in tables.items():
             _put(archive, f"{name}.arrow", to_bytes(to_table(columns)))

@@ -1,4 +1,4 @@
-"""Arrow IPC from somebody else, read by numpy alone.
+"""Untrusted Arrow IPC, read by numpy alone.
 
 A library in native code trusts the offsets, counts and lengths that a file claims, and ends the process where they lie.
 Here each of them is checked against the bytes that are there before it is followed. Numbers are views of these bytes.
@@ -204,7 +204,7 @@ def _field(meta: _Flat, at: int, inside: bool = False) -> _Field:
 
 
 class _Parts:
-    """The buffers of one batch. They stand in order, one behind the other: none is counted twice."""
+    """The buffers of one batch. They are in order, one after the other: none is counted twice."""
 
     def __init__(self, body: memoryview, nodes: Sequence[tuple[int, int]], buffers: Sequence[tuple[int, int]]) -> None:
         self._body = body

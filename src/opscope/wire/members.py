@@ -152,7 +152,7 @@ def read_graph(
 
 
 def _starts(table: ReadTable, column: str, count: int) -> Int32:
-    """Where the rows of each owner start; the owners must stand in order."""
+    """Where the rows of each owner start; the owners must be in order."""
     owner = table.ints(column)
     if len(owner) and (owner[0] < 0 or owner[-1] >= count or (owner[1:] < owner[:-1]).any()):
         raise BadInput(f"member {table.name}: column {column!r} does not rise within 0 to {count - 1}")

@@ -1,7 +1,7 @@
 """Makes the samples of this folder, with torch 2.13 on a CPU:  python make_samples.py [FOLDER]
 
 Beside them it writes `facts.json`: what torch itself says of each, which the tests compare with what opscope reads.
-Nothing random is in them but weights that nobody looks at.
+Nothing random is in them but weights that are never looked at.
 """
 
 import io

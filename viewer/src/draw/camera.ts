@@ -1,4 +1,4 @@
-// Where the page looks. Changes are told to listeners; movements that take time are driven by tick().
+// Where the page looks. Listeners are notified of changes; movements that take time are driven by tick().
 import { between, ease, fitted, panned, pinned, toScreen, toWorld, visible, zoomedAt } from './viewport.ts';
 import type { Point, Rect, Size, View } from './viewport.ts';
 

@@ -56,7 +56,7 @@ export interface Fitted {
   detailWidth: number;
 }
 
-/** Small titles are fitted anew at so many steps of zoom per unit, not in every frame of a zoom. */
+/** Small titles are fitted again at so many steps of zoom per unit, not in every frame of a zoom. */
 const STEPS = 64;
 
 /** The texts of the boxes of one scene, fitted once each. */

@@ -19,7 +19,7 @@ export function paintLinks(frame: Frame): void {
     if (a >= boxes.count || b >= boxes.count) continue;
     const [ax, ay, bx, by] = [boxes.x[a]!, boxes.y[a]!, boxes.x[b]!, boxes.y[b]!];
     const beside = bx > ax + boxes.width[a]! || ax > bx + boxes.width[b]!;
-    // From the facing sides where one stands beside the other, else around the right.
+    // From the facing sides where one is next to the other, else around the right.
     const left = beside && bx < ax;
     const x0 = (left ? ax : ax + boxes.width[a]!) * zoom + ox;
     const x1 = (beside && !left ? bx : bx + boxes.width[b]!) * zoom + ox;

@@ -108,7 +108,7 @@ function groups(frame: Frame): void {
   frame.index.panels.forEach((tree, c) => {
     const count = countIn(tree, frame.x0, frame.y0, frame.x1, frame.y1);
     if (count <= MOST_PANELS || (PANEL_SIZES[c] ?? Infinity) * zoom < 3) return;
-    // Too many to tell apart: their blocks stand for them.
+    // Too many to distinguish: their blocks represent them.
     found.size = 0;
     search(tree, frame.x0, frame.y0, frame.x1, frame.y1, found, floorFor(count, MOST_PANELS));
     for (let i = 0; i < found.size; i++) {

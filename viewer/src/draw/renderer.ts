@@ -104,7 +104,7 @@ export class Renderer {
 
   /**
    * Shows another scene. With `from` (what was shown), what is in both moves to its new place. `kin` says what is in both
-   * where items are numbered anew.
+   * where items are renumbered.
    */
   setScene(scene: Scene, index: SceneIndex, from?: Scene, kin?: Kinship): void {
     const animate = from !== undefined && from === this.scene && from.boxes.count > 0 && !reducedMotion();
@@ -187,7 +187,7 @@ export class Renderer {
   /** The edge at a place of the canvas, or -1. */
   hitEdge(x: number, y: number): number {
     const at = this.camera.toWorld(x, y);
-    // Nothing can be told apart when boxes are a few pixels.
+    // Nothing can be distinguished when boxes are a few pixels.
     return this.camera.view.zoom < 0.15 ? -1 : edgeAt(this.scene, this.index, at.x, at.y, REACH / this.camera.view.zoom);
   }
 

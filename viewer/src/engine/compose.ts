@@ -6,7 +6,7 @@ import type { Graph } from '../wire/capture.ts';
 export interface Bodies {
   owner: Int32Array; // of each body: the operator it is in
   label: string[];
-  bodyOf: Int32Array; // of each operator: the body it stands in, or -1
+  bodyOf: Int32Array; // of each operator: the body it is in, or -1
   results: [number, number][]; // the operator a body is in, and a value that the body hands to it
 }
 

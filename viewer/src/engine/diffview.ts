@@ -1,4 +1,4 @@
-// Two stages in one picture: what is gone stands as ghosts among what is there. And boxes of two pictures that belong
+// Two stages in one picture: removed operators appear as ghosts. And boxes of two pictures that belong
 // together.
 
 import { CHANGES, GHOST } from '../picture/changes.ts';
@@ -44,7 +44,7 @@ export function overlay(
     if (v < 0) continue;
     const reader = ghost.get(node);
     if (reader !== undefined) uses.push([reader, value[v]!, before.useArg[i]!]);
-    // What a ghost made went to somebody who is still here.
+    // What a ghost made went to an operator that is still here.
     else if (ghost.has(before.producer[v]!)) for (const now of map.get(node) ?? []) uses.push([now, value[v]!, before.useArg[i]!]);
   }
   uses.sort((a, b) => a[0] - b[0]);

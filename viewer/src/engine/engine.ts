@@ -51,7 +51,7 @@ export class Engine implements Served<Commands> {
   private views = new Map<string, View>();
   private view!: View; // from the first stage() on
   private toward = -1; // the stage whose changes are marked in the picture of the one before it
-  /** What the page looks boxes up in; a picture that nobody points at does without. */
+  /** What the page looks boxes up in; a picture without a pointer does without. */
   indexOf: typeof buildIndex = buildIndex;
   /** How many operators, in words of the page's language. */
   counts: (n: number) => string = (n) => `${NUMBERS.format(n)} op${n === 1 ? '' : 's'}`;
@@ -89,7 +89,7 @@ export class Engine implements Served<Commands> {
     void this.view.readers;
   }
 
-  /** The largest groups that may be opened next, drawn for nobody: what V8 made of the code then fits this capture. */
+  /** The largest groups that may be opened next, drawn without being shown: what V8 made of the code then fits this capture. */
   private *rehearseLargest(): Generator<void> {
     const { tree, visible: v, open } = this.view;
     if (tree.nodes > MOST_REHEARSED) return;
@@ -319,7 +319,7 @@ export class Engine implements Served<Commands> {
     const { scene } = drawn;
     const open: number[] = [];
     for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
-    // Where all are unfolded, nobody did it one by one.
+    // Where all are unfolded, it was not done one by one.
     const several: number[] = [];
     for (let g = 0; g < tree.groups && several.length <= MOST_UNFOLDED; g++) if (view.unfolded[g]) several.push(g);
     const unfolded = several.length > MOST_UNFOLDED ? [] : several.filter((g) => view.repeats.runs(g).length).map((g) => tree.nodes + g);
@@ -330,11 +330,11 @@ export class Engine implements Served<Commands> {
     return { scene, index: this.indexOf(scene), open, unfolded, saved, ...boxChanges(view, kinds) };
   }
 
-  /** What is visible with these groups open, and where it stands. */
+  /** What is visible with these groups open, and where it is. */
   private draw(open: Uint8Array, cache: LayoutCache): { visible: Visible; scene: Scene } {
     const { view } = this;
     const { graph, tree, types } = view;
-    // Data that comes in is a box of its own; parameters stand inside their operator unless they are pulled out.
+    // Data that comes in is a box of its own; parameters are inside their operator unless they are pulled out.
     const inputs = view.options.constants
       ? Int32Array.from({ length: graph.values }, (_, i) => i).filter(
           (value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0,
@@ -433,7 +433,7 @@ export class Engine implements Served<Commands> {
     for (const view of this.views.values()) {
       if (view.capture !== capture) continue;
       view.metrics.columns = Metrics.names(capture);
-      view.metrics.costs = null; // read anew when it is asked for
+      view.metrics.costs = null; // read again when it is asked for
     }
     info.costs = Costs.has(capture);
     return (info.metrics = Metrics.names(capture));

@@ -94,7 +94,7 @@ export class Metrics {
     return sums;
   }
 
-  /** The figure of a box: an operator, or a group with all that is inside, as often as it stands there. */
+  /** The figure of a box: an operator, or a group with all that is inside, as often as it is repeated. */
   ofItem(name: string, item: number, tree: Tree, times: number, inside: () => number[]): number | null {
     const group = item - tree.nodes;
     if (item < tree.nodes) {

@@ -28,7 +28,7 @@ export interface Place {
   byMemory: boolean;
 }
 
-/** Where an operator stands at best. */
+/** Where an operator is at best. */
 export function standing({ macs, other, bytes, dtype }: Work, device: Device): Place {
   const compute = (2 * macs) / peakOf(device, dtype) + other / device.other;
   const memory = bytes / device.bandwidth;

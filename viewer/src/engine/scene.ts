@@ -77,7 +77,7 @@ interface SceneInput {
   outputs: () => Csr; // values by producing operator
   counts: (n: number) => string; // "83 ops" in the language of the page
   place?: (value: number) => string; // of a gradient: the device that it lay on
-  words?: readonly string[] | null; // what stands on edges, by value; there is room for it in the drawing
+  words?: readonly string[] | null; // what is written on edges, by value; there is room for it in the drawing
   fast?: boolean; // lay out as a large graph is laid out
 }
 
@@ -124,7 +124,7 @@ export function buildScene(input: SceneInput): Scene {
   };
 }
 
-/** What stands in each box, and how large that makes it. */
+/** What is written in each box, and how large that makes it. */
 class BoxTexts {
   readonly width: Float32Array;
   readonly height: Float32Array;

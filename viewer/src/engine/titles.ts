@@ -1,4 +1,4 @@
-// What stands on the box of an operator: as short as it can be read; the full name is in the panel.
+// What is written on the box of an operator: as short as it can be read; the full name is in the panel.
 
 import type { Graph, Pools } from '../wire/capture.ts';
 import { SPELLINGS } from '../wire/facts.ts';

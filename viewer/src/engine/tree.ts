@@ -44,7 +44,7 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
   const home = homes(graph, groups, options, shown, nodeGroup);
   const tree = newTree(graph, groups, nodeGroup, home, options.phaseNames ?? PHASES);
   countOperators(tree, graph, shown.split);
-  // Groups are made as their first operator is met, so siblings stand in order already; phases have one of their own.
+  // Groups are made as their first operator is met, so siblings are in order already; phases have one of their own.
   row(tree.childGroups, 0).sort((a, b) => groupOrder(tree, a) - groupOrder(tree, b) || a - b);
   return tree;
 }
@@ -189,7 +189,7 @@ function groupNodes({ nodes, scope, phase }: Graph, groups: GroupMaker, { inline
   return nodeGroup;
 }
 
-/** A constant that stands inside its reader belongs to a module all the same: its own, or the nearest that is drawn. */
+/** A constant that is drawn inside its reader belongs to a module all the same: its own, or the nearest that is drawn. */
 function homes(
   { nodes, scope, phase }: Graph,
   groups: GroupMaker,

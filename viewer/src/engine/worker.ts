@@ -27,7 +27,7 @@ export function serve(port: {
   const engine = new Engine();
   let waiting = 0;
   let spare: ReturnType<typeof setTimeout> | undefined;
-  // Work that nobody waits for begins when no call has come for a while, and lets every call pass.
+  // Work that nothing waits for begins when no call has come for a while, and lets every call pass.
   const rest = (pause: number): void => {
     clearTimeout(spare);
     spare = setTimeout(() => !waiting && engine.later() && rest(0), pause);

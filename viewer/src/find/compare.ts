@@ -33,7 +33,7 @@ export function comparison(term: Term): (figure: number) => boolean {
   }
 }
 
-/** A plain number with k, M or G behind it; of a time, with its unit. In seconds. */
+/** A plain number with an optional k, M or G; of a time, with its unit. In seconds. */
 function number(text: string, term: Term): number {
   const units = term.field === 'time' ? TIMES : SUFFIXES;
   const found = NUMBER.exec(text);

@@ -48,7 +48,7 @@ class Reader {
     if (this.text[this.at] === mark) this.at++;
   }
 
-  /** The value that stands here; null where there is none. */
+  /** The value at this place; null where there is none. */
   value(): string | null {
     this.blank();
     const start = this.at;

@@ -85,7 +85,7 @@ function toStep(terms: Term[]): Step {
   if (!star) return { terms, anyNumber: false };
   const several = star.text === '**';
   if (terms.length > 1 || star.negated) {
-    throw new BadQuery(`${star.text} stands alone: it means any node${several ? 's' : ''}`);
+    throw new BadQuery(`${star.text} cannot be combined: it means any node${several ? 's' : ''}`);
   }
   return { terms: [], anyNumber: several };
 }
@@ -109,7 +109,7 @@ function readTerm(query: string, start: number): [Term, number] {
   if (!text) throw new BadQuery(`${query.slice(start, end)} has nothing to look for`);
   if (kind !== 'word' && end < query.length && !SPACE.test(query[end]!) && !query.startsWith('->', end)) {
     throw new BadQuery(
-      `${excerpt(query, end)} stands right behind a closing ${kind === 'regex' ? '/' : '"'}: ` +
+      `${excerpt(query, end)} comes right after a closing ${kind === 'regex' ? '/' : '"'}: ` +
         'put a space between, or all of it in quotes',
     );
   }
@@ -133,7 +133,7 @@ function readText(query: string, at: number): [string, Term['kind'], number] {
   return [query.slice(at, end), 'word', end];
 }
 
-/** Where the mark that stands at `at` comes again, not behind a backslash; -1: nowhere. */
+/** Where the mark at `at` comes again, not after a backslash; -1: nowhere. */
 function closing(query: string, at: number): number {
   for (let i = at + 1; i < query.length; i++) {
     if (query[i] === query[at]) return i;

@@ -24,11 +24,11 @@ export function onPaths(graph: Graph, steps: readonly Step[], conditions: Condit
 }
 
 /**
- * For each step (a mask, or null for `**`) how early each node can stand there, going by what comes before: 0 at once,
+ * For each step (a mask, or null for `**`) how early each node can be there, going by what comes before: 0 at once,
  * 1 as the second of the nodes that `**` stands for … or NEVER.
  */
 function places(steps: readonly (Mask | null)[], nodes: number, next: Csr): Uint8Array[] {
-  let last: Int32Array = new Int32Array(0); // what can stand right before
+  let last: Int32Array = new Int32Array(0); // what can come right before
   let fromStart = true;
   return steps.map((mask) => {
     const place = new Uint8Array(nodes).fill(fromStart ? 0 : NEVER);

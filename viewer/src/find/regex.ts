@@ -51,7 +51,7 @@ export function translate(text: string): string {
   });
 }
 
-/** An escape, as the u flag lets it stand. */
+/** An escape, as the u flag accepts it. */
 function escape(char: string, meanings: Record<string, string>): string {
   const keep = /[A-Za-z0-9^$\\.*+?()[\]{}|/]/.test(char) || (char === '-' && meanings === IN_CLASS);
   return meanings[char] ?? (keep ? `\\${char}` : char);

@@ -6,7 +6,7 @@ import type { FlatGraph, PortedGraph } from './types.ts';
 
 /**
  * The forward edges as the layers see them: parallel edges are one arc, and the arcs of one tail
- * (one place where lines leave a box) stand together, because they will share their line.
+ * (one place where lines leave a box) are kept together, because they will share their line.
  */
 export interface Arcs {
   /** Places where lines leave: the box, and how far from its centre. */

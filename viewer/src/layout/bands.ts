@@ -13,7 +13,7 @@ const TOO_WIDE = 3;
 export const ASPECT = 2.2;
 /** Layers that have at least this share of a row go together with the wide ones beside them. */
 const NEARLY = 0.3;
-/** A box with so many lines out (or in) would hold a whole band together; it stands above (or below) the band instead. */
+/** A box with so many lines out (or in) would hold a whole band together; it is placed above (or below) the band instead. */
 const HUB = 16;
 const ABOVE = 1,
   BELOW = 2;
@@ -21,7 +21,7 @@ const ABOVE = 1,
 /** Wide layers that follow each other, and what hangs together inside them. */
 export interface Bands {
   count: number;
-  /** The part of each box, or -1; parts of one band stand together, in the order in which they are to be drawn. */
+  /** The part of each box, or -1; parts of one band are next to each other, in the order in which they are to be drawn. */
   part: Int32Array;
   parts: number;
   bandOf: Int32Array; // by part

@@ -1,7 +1,7 @@
 // Phases side by side: each is laid out for itself, and what passes between them runs around their boxes to the side,
 // and through the gaps between the columns.
 //
-// All here is said for columns beside each other; where they stand above each other, x and y are exchanged.
+// All here is written for columns next to each other; where they are above each other, x and y are exchanged.
 
 import type { LayoutCache } from './cache.ts';
 import { Escape } from './escape.ts';
@@ -13,7 +13,7 @@ const PITCH = 6; // of lines beside each other
 const WIDEST = 240; // a bundle of lines
 const EDGE = 14; // free space around a column
 
-/** `column` is the column of each box (by the phase around it), from 0 in the order they stand. */
+/** `column` is the column of each box (by the phase around it), from 0 in their order. */
 export function layoutColumns(graph: NestedGraph, column: Int32Array, options: Options, cache: LayoutCache): NestedLayout {
   const across = options.direction === 'down';
   const count = column.reduce((most, c) => Math.max(most, c + 1), 0);
@@ -191,7 +191,7 @@ function lanesFor(sources: number[]): Lanes {
   return { width: sources.length * step, at: new Map(sources.map((source, i) => [source, i * step])) };
 }
 
-/** What goes down from above stands outside what starts below. */
+/** What goes down from above is outside what starts below. */
 function lanesInGaps(routes: Route[], columns: number): Lanes[] {
   const heights = Array.from({ length: columns + 1 }, () => new Map<number, number>()); // by source: where it comes from
   for (const { source, out, first, last } of routes) {

@@ -1,4 +1,4 @@
-// Where every item stands along its layer: near what it is connected to, as far as order and gaps allow.
+// Where every item is placed along its layer: near what it is connected to, as far as order and gaps allow.
 
 import { widestLayer, type Order } from './crossings.ts';
 import { separation, type Gaps } from './gaps.ts';
@@ -49,7 +49,7 @@ export function placeItems(placing: Placing): Float64Array {
   return x;
 }
 
-/** What stands beside the flow: items that only feed something, or only end it (a tree of boxes with one way on). */
+/** What is next to the flow: items that only feed something, or only end it (a tree of boxes with one way on). */
 interface Side {
   feeds: Uint8Array;
   ends: Uint8Array;
@@ -74,7 +74,7 @@ function findSide(layered: Layered, { at }: Order): Side {
   return { feeds, ends };
 }
 
-/** How straight each link should be. What stands beside the flow must not push it aside. */
+/** How straight each link should be. What is next to the flow must not push it aside. */
 function linkStrength({ links, upper, lower, weight }: Layered, { feeds, ends }: Side, boxes: number): Float32Array {
   const strength = new Float32Array(links);
   for (let l = 0; l < links; l++) {
@@ -114,7 +114,7 @@ class Placer {
   private readonly offset: Float64Array;
   private readonly want: Float64Array;
   private readonly force: Float64Array;
-  /** Blocks of items that stand as close as they can. */
+  /** Blocks of items that are as close as they can be. */
   private readonly blockSum: Float64Array;
   private readonly blockForce: Float64Array;
   private readonly blockEnd: Int32Array;

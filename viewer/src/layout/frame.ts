@@ -1,4 +1,4 @@
-// Where the layers and the columns of a drawing stand: how high layers and gaps are, and how a tall stack of them folds.
+// Where the layers and the columns of a drawing are: how high layers and gaps are, and how a tall stack of them folds.
 
 import { bundle, linePitch } from './gaps.ts';
 import { columnCount, cutColumns } from './fold.ts';
@@ -38,7 +38,7 @@ interface Extents {
   widest: number;
 }
 
-/** The layers as their items stand; lanes are not among them yet. */
+/** The layers as their items are placed; lanes are not among them yet. */
 export function layerExtents({ layered: { layers }, order: { start, at }, centre, half }: Routing): Extents {
   const left = new Float64Array(layers),
     right = new Float64Array(layers);

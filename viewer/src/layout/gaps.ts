@@ -1,4 +1,4 @@
-// How much space there is between boxes and lines that stand side by side.
+// How much space there is between adjacent boxes and lines.
 
 /** Space between neighbours on a layer; lines may run closer to each other than boxes. */
 export interface Gaps {
@@ -7,7 +7,7 @@ export interface Gaps {
   line: number; // line to line
 }
 
-/** So many lines of a layer stand apart; more are drawn closer, as a bundle. */
+/** So many lines of a layer are drawn apart; more are drawn closer, as a bundle. */
 export const APART = 100;
 
 /** `lines`: the most that any layer has. */

@@ -21,7 +21,7 @@ export interface Lanes {
   ofEdge: Int32Array;
 }
 
-/** The lanes that a drawing needs, and the side on which each runs: where fewer boxes stand between it and its ends. */
+/** The lanes that a drawing needs, and the side on which each runs: where fewer boxes are between it and its ends. */
 export function collectLanes({ graph, kind, arcs, layered, order }: Routing): Lanes {
   const { source, target } = graph;
   const tailOf = arcs.tailOfEdge;
@@ -43,7 +43,7 @@ export function collectLanes({ graph, kind, arcs, layered, order }: Routing): La
     first: number[] = [],
     last: number[] = [],
     lean: number[] = [];
-  // how many more items stand to the right of an end than to the left of it
+  // how many more items are to the right of an end than to the left of it
   const bias = (v: number) => start[layer[v] + 1] - start[layer[v]] - 1 - 2 * pos[v];
   for (let e = 0; e < m; e++) {
     const goesBack = kind[e] === BACK;

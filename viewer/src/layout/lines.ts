@@ -11,7 +11,7 @@ import type { Tracks } from './tracks.ts';
 import { LANE, LOOP, NORMAL, WRAP, type EdgeLines } from './types.ts';
 import { wrapKey, type Wraps } from './wraps.ts';
 
-/** How far a loop of a box to itself stands out. */
+/** How far a loop of a box to itself extends. */
 export const LOOP_ROOM = 12;
 
 /** All that is placed before lines are drawn. */

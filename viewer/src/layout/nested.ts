@@ -47,7 +47,7 @@ export function layoutNested(graph: NestedGraph, options: Options, cache: Layout
     const level = buildLevel(levels, g);
     const layout = !graph.key || graph.key(g) !== null ? cache.get(level, () => layoutDown(level, options)) : layoutDown(level, options);
     layouts[g] = layout;
-    // the header is always above on the screen, so it stands beside the content of a graph going right
+    // the header is always above on the screen, so it is next to the content of a graph going right
     const least = graph.width[g];
     const width = layout.width + 2 * padding + (right ? header : 0);
     const height = layout.height + 2 * padding + (right ? 0 : header);

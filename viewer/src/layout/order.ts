@@ -7,7 +7,7 @@ import { stitch } from './stitch.ts';
 
 /**
  * A first order by depth-first search: from the last items upwards (so that what feeds an item
- * stands together) or from the first ones downwards, taking neighbours forwards or in reverse.
+ * is kept together) or from the first ones downwards, taking neighbours forwards or in reverse.
  */
 export function searchOrder(layered: Layered, upwards: boolean, reverse: boolean): Order {
   const { count, layers, layer, downStart, upStart, upLink, upper, lower } = layered;

@@ -1,6 +1,6 @@
 // Packing drawings and boxes side by side, and finding what hangs together.
 
-/** Where rectangles stand, and how much space they take in all. */
+/** Where rectangles are placed, and how much space they take in all. */
 export interface Packed {
   x: Float64Array;
   y: Float64Array;

@@ -69,7 +69,7 @@ class Cutter {
   private readonly inPorts: Int32Array;
   private readonly outPorts: Int32Array;
 
-  /** The current source. What stands below is its own where the number beside it is its number. */
+  /** The current source. What is below is its own where the number next to it is its number. */
   private source = -1;
   /** Groups around it, and its way in. */
   private readonly aroundOf: Int32Array;

@@ -162,7 +162,7 @@ export function crossings(pieces: Float64Array): number {
           et = EPS / Math.hypot(otherX, otherY);
         if (s <= es || s >= 1 - es || t <= et || t >= 1 - et) continue;
         const y = ay + s * dirY;
-        if (y >= from && (y < to || k === lists.length - 1)) found++; // a pair may stand in several bands
+        if (y >= from && (y < to || k === lists.length - 1)) found++; // a pair may be in several bands
       }
     }
   }

@@ -41,7 +41,7 @@ class Ranking {
   /** Boxes from the sources down, the first `placed` of it. */
   private readonly queue: Int32Array;
   private placed = 0;
-  /** A light box stands on nothing but sources of its own: it can sink with them for free. */
+  /** A light box has nothing below it but sources of its own: it can sink with them for free. */
   private readonly light: Uint8Array;
   /** The deepest layer that a tail's shared line must reach. */
   private readonly reach: Int32Array;

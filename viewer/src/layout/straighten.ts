@@ -41,7 +41,7 @@ export function straighten(straightening: Straightening): void {
 class Straightener {
   private readonly points = new Points(LARGEST);
   private readonly offset: Float64Array;
-  /** Blocks of items that stand as close as they can: their first point, the item after their last, and their place. */
+  /** Blocks of items that are as close as they can be: their first point, the item after their last, and their place. */
   private readonly from: Int32Array;
   private readonly last: Int32Array;
   private readonly best: Float64Array;

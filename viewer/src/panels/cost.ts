@@ -38,7 +38,7 @@ class CostPanel {
     this.treemap.changed = this.roofline.changed = () => calls.changed();
   }
 
-  /** `stage` tells graphs apart; `has`: their costs are here, else `why` says how to get them. */
+  /** `stage` distinguishes graphs; `has`: their costs are here, else `why` says how to get them. */
   async show(stage: string, has: boolean, why: string, theme: Theme): Promise<void> {
     this.shown = { stage, has, why, theme };
     if (!has) {

@@ -193,7 +193,7 @@ function unpaired(d: Details, words: Words): HTMLElement | null {
 
 let wholeStack = false; // stays as it was from one operator to the next
 
-/** The user's frames, innermost first; the framework's own stand between them when they are asked for. */
+/** The user's frames, innermost first; the framework's own appear between them on request. */
 function frames(d: Details, words: Words, act: DetailActions): HTMLElement {
   const { user, all, folded } = stackOf(d.frames);
   const place = user[0] ?? all[0]?.frame;

@@ -50,7 +50,7 @@ class ListingPanel {
     replace(this.element, this.head, h('div', { class: 'listing-body' }, this.list.element, this.ruler));
   }
 
-  /** `stage` tells texts of the same kind apart. */
+  /** `stage` distinguishes texts of the same kind. */
   async show(stage: string, kinds: string[], kind: string): Promise<void> {
     const key = `${stage}/${kind}`;
     this.kind = kind;

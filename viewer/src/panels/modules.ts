@@ -5,39 +5,32 @@ import type { TreeRow } from '../engine/messages.ts';
 import { PHASES } from '../scene.ts';
 import { h, short } from '../widgets/dom.ts';
 import { register } from './panel.ts';
-
-interface Row extends TreeRow {
-  depth: number;
-}
+import { TreeRows, type Row } from './rows.ts';
 
 class ModuleTree {
   readonly element: HTMLElement;
-  private rows: Row[] = [];
+  private tree: TreeRows;
   private list: VirtualList;
-  private openRows = new Set<number>();
   private selected = new Set<number>();
   private at = 0;
 
   constructor(
-    private children: (item: number) => Promise<TreeRow[]>,
+    children: (item: number) => Promise<TreeRow[]>,
     private act: { select(items: number[]): void; toggle(item: number): void },
   ) {
+    this.tree = new TreeRows(children);
     this.list = new VirtualList(26, (i) => this.row(i), { role: 'tree' });
     this.element = this.list.element;
     this.element.addEventListener('keydown', (event) => void this.key(event));
   }
 
+  private get rows(): readonly Row[] {
+    return this.tree.rows;
+  }
+
   async reset(label: string): Promise<void> {
     this.element.setAttribute('aria-label', label);
-    this.openRows.clear();
-    this.rows = (await this.children(-1)).map((row) => ({ ...row, depth: 0 }));
-    // What stands alone is opened: nobody wants to see one row.
-    for (let guard = 0; guard < 4 && this.rows.filter((row) => row.isGroup).length <= 4; guard++) {
-      const closed = this.rows.filter((row) => row.isGroup && !this.openRows.has(row.item) && row.phase !== 0);
-      if (closed.length === 0) break;
-      for (const row of closed.slice(0, 2)) await this.toggle(this.rows.indexOf(row));
-      if (this.rows.length > 12) break;
-    }
+    await this.tree.reset();
     this.list.set(this.rows.length);
   }
 
@@ -50,25 +43,12 @@ class ModuleTree {
 
   /** Open the rows around an item: its path, outermost first. */
   async reveal(path: number[]): Promise<void> {
-    for (const item of path) {
-      const index = this.rows.findIndex((row) => row.item === item);
-      if (index < 0) return;
-      if (!this.openRows.has(item)) await this.toggle(index);
-    }
+    await this.tree.reveal(path);
+    this.list.set(this.rows.length);
   }
 
-  private async toggle(index: number): Promise<void> {
-    const row = this.rows[index]!;
-    if (!row.children) return;
-    if (this.openRows.delete(row.item)) {
-      let end = index + 1;
-      while (end < this.rows.length && this.rows[end]!.depth > row.depth) this.openRows.delete(this.rows[end++]!.item);
-      this.rows.splice(index + 1, end - index - 1);
-    } else {
-      this.openRows.add(row.item);
-      const inner = (await this.children(row.item)).map((child) => ({ ...child, depth: row.depth + 1 }));
-      this.rows = [...this.rows.slice(0, index + 1), ...inner, ...this.rows.slice(index + 1)];
-    }
+  private async toggle(row: Row): Promise<void> {
+    await this.tree.toggle(row);
     this.list.set(this.rows.length);
   }
 
@@ -77,8 +57,8 @@ class ModuleTree {
     if (!row) return;
     if (event.key === 'ArrowDown') this.at = Math.min(this.at + 1, this.rows.length - 1);
     else if (event.key === 'ArrowUp') this.at = Math.max(this.at - 1, 0);
-    else if (event.key === 'ArrowRight' && !this.openRows.has(row.item)) await this.toggle(this.at);
-    else if (event.key === 'ArrowLeft' && this.openRows.has(row.item)) await this.toggle(this.at);
+    else if (event.key === 'ArrowRight' && !this.tree.isOpen(row)) await this.toggle(row);
+    else if (event.key === 'ArrowLeft' && this.tree.isOpen(row)) await this.toggle(row);
     else if (event.key === 'Enter') this.act.select([row.item]);
     else return;
     event.preventDefault();
@@ -90,7 +70,7 @@ class ModuleTree {
   private row(index: number): HTMLElement | null {
     const row = this.rows[index];
     if (!row) return null;
-    const open = this.openRows.has(row.item);
+    const open = this.tree.isOpen(row);
     const classes = ['tree-row', this.selected.has(row.item) ? 'selected' : '', index === this.at ? 'at' : ''].join(' ');
     return h(
       'div',
@@ -108,7 +88,7 @@ class ModuleTree {
       },
       h(
         'span',
-        { class: row.children ? 'twist' : 'twist none', onclick: (e: Event) => (e.stopPropagation(), void this.toggle(index)) },
+        { class: row.children ? 'twist' : 'twist none', onclick: (e: Event) => (e.stopPropagation(), void this.toggle(row)) },
         row.children ? (open ? '▾' : '▸') : '',
       ),
       h('span', { class: `dot phase-${PHASES[row.phase]}` }),

@@ -107,7 +107,7 @@ export class RooflineChart {
   }
 
   private frame(roofs: Roofs, device: Device): void {
-    // What takes next to no time may stand at the edge.
+    // What takes next to no time may be at the edge.
     const telling = roofs.points.filter((point, i) => i < 20 || point.seconds > 1e-4 * roofs.seconds);
     const xs = telling.map((point) => Math.log10(point.x));
     const ys = telling.map((point) => Math.log10(point.y));

@@ -9,7 +9,7 @@ import { h, replace, short } from '../widgets/dom.ts';
 import { register } from './panel.ts';
 
 const CHUNK = 200;
-const BARE = new Set(['MACs', 'other FLOPs', 'intensity']); // their unit stands above
+const BARE = new Set(['MACs', 'other FLOPs', 'intensity']); // their unit is above
 
 interface TableCalls {
   table(sort: number, down: boolean, filter: number[] | null, first: number, count: number): Promise<{ total: number; rows: TableRow[] }>;
@@ -31,7 +31,7 @@ class NodeTable {
   private metrics: string[] = [];
   private total = 0;
   private at = -1; // the row that was picked last
-  private how = false; // a last column tells what is known of the costs
+  private how = false; // a last column says what is known of the costs
 
   constructor(
     private calls: TableCalls,

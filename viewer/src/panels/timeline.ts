@@ -1,4 +1,4 @@
-// Memory along the execution, stacked by class. What is alive at one operator stands beside it.
+// Memory along the execution, stacked by class. What is alive at one operator is listed next to it.
 
 import type { Theme } from '../draw/theme.ts';
 import { percent, plain, bytesText } from '../text/figures.ts';

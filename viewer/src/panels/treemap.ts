@@ -50,7 +50,7 @@ export class Treemap {
     return this.map?.cells ?? [];
   }
 
-  /** `key` tells graphs apart: another one is mapped from its root. */
+  /** `key` distinguishes graphs: another one is mapped from its root. */
   reset(key: string): void {
     if (key !== this.key) this.root = -1;
     this.key = key;

@@ -1,5 +1,5 @@
 // Changes of the page wait for the next frame and are made once, however often they were asked for. Reading a size
-// between two changes makes the browser lay out the page each time, and that is what a page stands still for.
+// between two changes makes the browser lay out the page each time, and that is what makes a page freeze.
 
 const waiting = new Map<object, () => void>();
 let frame = 0;

@@ -1,4 +1,4 @@
-// Text and numbers as they may stand in XML.
+// Text and numbers as XML allows them.
 import { clean } from '../draw/label.ts';
 
 const SIGNS: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };

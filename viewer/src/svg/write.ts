@@ -35,7 +35,7 @@ import { arrowPath, linePath, partsOf } from './line.ts';
 import { Taken, type Area } from './taken.ts';
 
 const LINE = LABEL_SIZE + 2; // of words on an edge
-/** Where words may stand along a part of a line: in its middle, or as near to it as there is room. */
+/** Where words may be placed along a part of a line: in its middle, or as near to it as there is room. */
 const PLACES = [0.5, 0.36, 0.64, 0.24, 0.76, 0.14, 0.86];
 
 export interface SvgOptions {
@@ -43,11 +43,11 @@ export interface SvgOptions {
   region?: Rect;
   /** Space around the scene. */
   margin?: number;
-  /** Paint the theme's background; true unless told. */
+  /** Paint the theme's background; true by default. */
   background?: boolean;
   /** The document's title, read aloud by screen readers. */
   title?: string;
-  /** The full name of each box as a tooltip; true unless told. */
+  /** The full name of each box as a tooltip; true by default. */
   tooltips?: boolean;
 }
 

@@ -50,7 +50,7 @@ export class Chart {
     return [event.clientX - box.left, event.clientY - box.top];
   }
 
-  /** Lines of text (the first stands out), or elements, beside a point. */
+  /** Lines of text (the first is emphasised), or elements, next to a point. */
   note(x: number, y: number, lines: (string | HTMLElement)[]): void {
     replace(this.tip, ...lines.map((line, i) => (typeof line === 'string' ? h('div', { class: i ? '' : 'first' }, line) : line)));
     this.tip.classList.add('on');

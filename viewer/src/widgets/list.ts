@@ -39,7 +39,7 @@ export class VirtualList {
     return [first, Math.min(this.count, first + Math.ceil(this.element.clientHeight / this.rowHeight) + 10)];
   }
 
-  /** All rows anew, in the next frame. */
+  /** All rows again, in the next frame. */
   draw(): void {
     later(this, () => this.drawNow(true));
   }

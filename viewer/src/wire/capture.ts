@@ -289,7 +289,7 @@ export class Capture {
   }
 }
 
-/** Where the rows of each owner start when they stand in the order of their owners. Those without one (-1) are left out. */
+/** Where the rows of each owner start when they are in the order of their owners. Those without one (-1) are left out. */
 export function starts(owner: Int32Array, count: number): Int32Array {
   const start = new Int32Array(count + 1);
   for (let i = 0; i < owner.length; i++) if (owner[i]! >= 0) start[owner[i]! + 1]!++;

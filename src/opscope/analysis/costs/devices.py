@@ -1,7 +1,7 @@
 """A few common devices: the most that they can do, from their makers' data sheets.
 
 FLOP/s are dense (no structured sparsity) and, where there are matrix units, those of the matrix units; `float32` is
-that of the plain units, `tf32` stands by itself. A real program stays below all of them.
+that of the plain units, `tf32` is given separately. A real program stays below all of them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _device(
 
 
 # GPUs: the data sheets of NVIDIA and AMD. NVIDIA's since Ampere give the matrix units with structured sparsity first;
-# here are the dense figures, which are half of those. CPUs: nobody gives a figure, so it is cores × the highest clock
+# here are the dense figures, which are half of those. CPUs: vendors give no figure, so it is cores × the highest clock
 # of the data sheet × what a core does in a cycle; all cores at once never run that fast, so no program is faster.
 _ALL = (
     # NVIDIA H200 Tensor Core GPU data sheet (2024), column SXM: FP16 1,979, TF32 989, FP8 3,958 with sparsity.

@@ -2,7 +2,7 @@
 
 A storage lives from the operator that makes it until the last one that reads any value in it: the least that any
 program needs to run these operators in this order. Python variables may hold on for longer, and kernels may take
-workspaces that nobody sees, so every figure reads "at least".
+workspaces that cannot be seen, so every figure reads "at least".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from opscope.ir.enumerations import MEMORY_CLASSES, PHASE_ID, ROLE_ID
 from .operators import CostTable, sum_by
 from .sizes import NOT_KNOWN, Ints, Mask, element_counts
 
-_KEPT = ("parameter", "buffer", "state", "input", "constant")  # by role; somebody outside holds them to the end
+_KEPT = ("parameter", "buffer", "state", "input", "constant")  # by role; held from outside to the end
 
 
 class Alive(NamedTuple):

@@ -197,7 +197,7 @@ class _Costs:
 
 
 def _starts(attrs: dict[str, Any]) -> list[Argument]:
-    """The gradients that a backward pass begins with: no value stands for them."""
+    """The gradients that a backward pass begins with; no value represents them."""
     try:
         return [Argument("grad", Type(dtype, tuple(shape))) for dtype, shape in attrs.get(STARTS_FROM, ())]
     except (TypeError, ValueError):

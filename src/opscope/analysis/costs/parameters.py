@@ -47,7 +47,7 @@ class Parameters:
 
     @property
     def trainable(self) -> int | None:
-        """Numbers that are trained; None where the capture does not tell."""
+        """Numbers that are trained; None where the capture does not say."""
         return self._of(True)
 
     @property

@@ -288,7 +288,7 @@ def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row
     kernels = graph.groups.get("kernel")
     found = rollup.by_kernel(graph, stats.costs)
     if kernels is None or found is None or not len(kernels):
-        raise OpscopeError("no kernels are known: this framework, or this way of capturing, does not tell what ran")
+        raise OpscopeError("no kernels are known: this framework, or this way of capturing, does not report what ran")
     used, name = np.unique(kernels.name, return_inverse=True)
     name = name.reshape(-1)
     merged = Sums(*(sum_by(name, getattr(found, column), len(used)) for column in _SUMS))

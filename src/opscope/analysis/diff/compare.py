@@ -241,7 +241,7 @@ class _Comparison:
     # -- modules ----------------------------------------------------------------------------------
 
     def _modules(self, pairs: list[tuple[int, int]]) -> tuple[dict[str, str], dict[int, str]]:
-        """Modules that have another name, and nodes that stand in another module than the others of theirs."""
+        """Modules that have another name, and nodes that are in another module than the others of theirs."""
         a, b = self.a.graph, self.b.graph
         if not pairs:
             return {}, {}
@@ -254,7 +254,7 @@ class _Comparison:
         ]
         home = _homes(paths, counts.tolist())
         renamed = {old: new for old, new in (paths[i] for i in home) if old and new and old != new}
-        # No module is often a module that nobody told: passes make operators without.
+        # No module often means that it is not known: passes make operators without.
         away = [i for i in range(len(paths)) if i not in home and "" not in paths[i] and paths[i][0] != paths[i][1]]
         moved: dict[int, str] = {}
         for i in away:

@@ -145,7 +145,7 @@ class Side:
 
     @cached_property
     def scopes(self) -> Int32:
-        """By item; leaves stand in none."""
+        """By item; leaves are in none."""
         return np.concatenate([self.graph.node_scope, np.zeros(len(self.leaves), dtype=np.int32)])
 
 
@@ -174,7 +174,7 @@ def side_of(graph: Graph, words: Vocabulary) -> Side:
 
 
 def _leaves(graph: Graph) -> Index:
-    """Values that no node makes and that somebody reads or that are inputs of the graph."""
+    """Values that no node makes and that are read or inputs of the graph."""
     wanted = np.zeros(graph.n_values, dtype=bool)
     wanted[graph.use_value[graph.use_value >= 0]] = True
     wanted[graph.inputs] = True

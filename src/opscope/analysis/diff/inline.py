@@ -1,4 +1,4 @@
-"""A graph with some fused operators opened: what was inside of them stands in their place."""
+"""A graph with some fused operators opened: replaced by what was inside of them."""
 
 from __future__ import annotations
 

@@ -294,7 +294,7 @@ class Matcher:
     # -- what changed in its place ----------------------------------------------------------------
 
     def _drop_misplaced(self, tried: Pairs) -> None:
-        """Loose pairs must stand in the same place; dropping one may take its neighbours with it."""
+        """Loose pairs must be in the same place; dropping one may take its neighbours with it."""
         tried = [(x, y) for x, y in tried if x < self.a.n_nodes]
         while bad := [(x, y) for x, y in tried if not self._in_place(x, y)]:
             for pair in bad:

@@ -58,7 +58,7 @@ def _walk_back(history: list[array[int]], x: int, y: int, start: int) -> list[tu
         previous = k + 1 if down else k - 1
         was_x = before[previous + d + 1] if d else 0
         was_y = was_x - previous if d else 0
-        stop = was_x + (0 if down or not d else 1)  # the step itself; behind it comes the run of equal entries
+        stop = was_x + (0 if down or not d else 1)  # the step itself; after it comes the run of equal entries
         while x > stop:
             x -= 1
             y -= 1

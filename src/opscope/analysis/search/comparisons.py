@@ -42,7 +42,7 @@ def comparison(term: Term) -> Comparison:
 
 
 def _number(text: str, term: Term) -> float:
-    """A plain number with k, M or G behind it; of a time, with its unit. In seconds."""
+    """A plain number with an optional k, M or G; of a time, with its unit. In seconds."""
     units = _TIMES if term.field == "time" else _SUFFIXES
     found = re.fullmatch(rf"({_NUMBER})(\D*)", text, re.IGNORECASE | re.ASCII)
     unit = units.get(found[2].lower()) if found is not None else None

@@ -327,7 +327,7 @@ def shape_test(term: Term) -> Callable[[Type], object]:
             and len(t.shape) == len(tests)
             and all(test(dim) for test, dim in zip(tests, _dims(t), strict=True))
         )
-    # Each dimension as text with a comma behind it: `**` is then any run of such, and nothing can overlap.
+    # Each dimension as text followed by a comma: `**` is then any run of such, and nothing can overlap.
     pattern = "".join("(?:[^,]*,)*" if part == "**" else _glob_dim(part) + "," for part in parts)
     whole = re.compile(pattern, re.IGNORECASE | re.DOTALL)
     return lambda t: t.shape is not None and whole.fullmatch("".join(dim.replace(",", ";") + "," for dim in _dims(t)))

@@ -54,9 +54,9 @@ def _on_paths(graph: Graph, steps: list[Step], conditions: Conditions) -> Mask:
 
 
 def _reached(places: list[Mask], optional: list[bool], source: Int32, target: Int32) -> list[Mask]:
-    """For each place of a path the nodes that can stand there, going by what comes before it."""
+    """For each place of a path the nodes that can be there, going by what comes before it."""
     reached: list[Mask] = []
-    last = np.zeros_like(places[0])  # what can stand right before: optional places may have been left out
+    last = np.zeros_like(places[0])  # what can come right before: optional places may have been left out
     from_start = True
     for mask, may_be_left_out in zip(places, optional, strict=True):
         here = np.zeros_like(mask)

@@ -76,7 +76,8 @@ def _step(terms: list[Term]) -> Step:
         raise BadQuery("a step of the path is empty: there must be something on both sides of ->")
     stars = [term for term in terms if term.kind == "word" and not term.field and term.text in ("*", "**")]
     if stars and (len(terms) > 1 or stars[0].negated):
-        raise BadQuery(f"{stars[0].text} stands alone: it means any node" + ("s" if stars[0].text == "**" else ""))
+        several = "s" if stars[0].text == "**" else ""
+        raise BadQuery(f"{stars[0].text} cannot be combined: it means any node{several}")
     if stars:
         return Step((), any_number=stars[0].text == "**")
     return Step(tuple(terms))
@@ -100,8 +101,7 @@ def _term(query: str, at: int) -> tuple[Term, int]:
     if kind != "word" and at < len(query) and not query[at].isspace() and not query.startswith("->", at):
         closing = "/" if kind == "regex" else '"'
         raise BadQuery(
-            f"{query[at : at + 20]} stands right behind a closing {closing}: put a space between, "
-            "or all of it in quotes"
+            f"{query[at : at + 20]} comes right after a closing {closing}: put a space between, or all of it in quotes"
         )
     return Term(field, text, kind, negated), at
 

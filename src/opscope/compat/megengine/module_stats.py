@@ -10,7 +10,7 @@ Where MegEngine fails, and what is done here:
 * Inputs or outputs that are no tensors (None, dicts): AttributeError. Here they have no shape.
 * Modules that are fused for quantization (ConvBn2d and its kin, while they train) run the parts that are counted on a
   way of their own: neither MegEngine nor the total here counts them. `total.fused_flops` says what they come to, and
-  the summary has a line for it, so that the two figures stand side by side.
+  the summary has a line for it, so that the two figures are next to each other.
 * A model without anything that is counted, or adaptive pooling of 1 × 1: ZeroDivisionError. Here it is 0, and 1.
 """
 

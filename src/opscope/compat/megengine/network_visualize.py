@@ -1,6 +1,6 @@
 """python -m opscope.compat.megengine.network_visualize MODEL [LOG] [--log_path LOG] …
 
-The command line of `megengine.tools.network_visualize`. The log folder may also stand second, as its manual shows it.
+The command line of `megengine.tools.network_visualize`. The log folder may also come second, as its manual shows it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     elif not any(flags.values()):
         asked = ", ".join(f"--{name}" for name in _FLAGS)
         print(
-            f"{args.model_path}: read; nothing was asked for: --all, or some of {asked}; --log_path LOG writes a log for "
-            "TensorBoard",
+            f"{args.model_path}: read; nothing was asked for: --all, or some of {asked}; --log_path LOG writes a log "
+            "for TensorBoard",
             file=sys.stderr,
         )
     return 0

@@ -81,7 +81,7 @@ def _key(graph: Graph, node: Node, framework: str, by: str) -> tuple[str, str]:
     if by == "kind":
         return canonical(framework, node.op), ""
     if by == "node" or not node.path:
-        # Outside of all modules every operator stands for itself; names may repeat.
+        # Outside of all modules every operator is its own row; names may repeat.
         return f"{node.name or node.op}\0{node.index}", node.op
     return node.path.replace("/", "."), node.scopes[-1].cls
 

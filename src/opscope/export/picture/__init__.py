@@ -74,14 +74,14 @@ def _tell(path: Path, picture: Drawing, nodes: int, options: Options) -> None:
         levels = {depth for _, depth in picture.depths}
         each = ", ".join(f"{depth} ({phase})" for phase, depth in sorted(picture.depths, key=_order))
         options.say(
-            f"{path}: nobody could read {picture.all:,} boxes, so modules are closed below level "
+            f"{path}: {picture.all:,} boxes cannot be read, so modules are closed below level "
             f"{levels.pop() if len(levels) == 1 else each}: {picture.boxes:,} boxes; "
             "--depth N, --open SCOPE and --whole show more"
         )
     elif picture.closed:
         options.say(
-            f"{path}: {picture.closed} module{'s' if picture.closed > 1 else ''} with more operators than anybody could "
-            "read stayed closed: --open SCOPE opens one, --whole draws everything"
+            f"{path}: {picture.closed} module{'s' if picture.closed > 1 else ''} with more operators than anybody "
+            "could read stayed closed: --open SCOPE opens one, --whole draws everything"
         )
     elif picture.boxes == 0 and nodes:
         options.say(f"{path}: empty: none of its {nodes:,} operators is in the phase that was asked for")

@@ -34,7 +34,7 @@ def render(svg: str, size: Size) -> tuple[bytes, float]:
     )
     if len(svg) > _MOST_TEXT:
         raise OpscopeError(
-            f"{svg.count('<rect'):,} boxes and bars are too many for a PNG, where nobody could read them: "
+            f"{svg.count('<rect'):,} boxes and bars are too many for a PNG, where they cannot be read: "
             "write an .svg or a .pdf, or close modules with --depth N"
         )
     svg = _coarse(svg, scale)
@@ -60,7 +60,7 @@ def render(svg: str, size: Size) -> tuple[bytes, float]:
 
 
 def _coarse(svg: str, scale: float) -> str:
-    """The drawing without what nobody could see at this scale."""
+    """The drawing without what is too small to see at this scale."""
     if scale < _DASHES_FROM:
         svg = svg.replace(' stroke-dasharray="5 4"', "")
     return re.sub(r"<text[^>]*>[^<]*</text>", "", svg) if scale < _TEXT_FROM else svg

@@ -47,7 +47,7 @@ class Names:
         return _joined(self._scopes[scope], self._safe(self._own(name, scope) or rows.strings[rows.op[index]]))
 
     def _outside(self, value: int, reader: int) -> str:
-        """A parameter stands beside the operator that reads it first; an input stands outside of all modules."""
+        """A parameter is next to the operator that reads it first; an input is outside of all modules."""
         rows = self._rows
         name, role = rows.strings[rows.value_name[value]], rows.role(value)
         if role == "input" or reader < 0:

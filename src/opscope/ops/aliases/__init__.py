@@ -93,7 +93,7 @@ def aliases(framework: str) -> dict[str, Alias]:
 
 
 def read(text: str) -> dict[str, Alias]:
-    """The table as it is looked up. An operator on two lines is an error, and so is a kind that nobody knows."""
+    """The table as it is looked up. An operator on two lines is an error, and so is an unknown kind."""
     found: dict[str, Alias] = {}
     whole = re.sub(r"\n +", " ", re.sub(r"#.*", "", text))
     for line in whole.split("\n"):
@@ -112,6 +112,6 @@ def read(text: str) -> dict[str, Alias]:
             places[role] = Place(tuple((names or role).split("|")), int(position) if position else index)
         for op in ops.split():
             if op in found:
-                raise ValueError(f"{op!r} stands in two lines: {found[op].formula} and {formula}")
+                raise ValueError(f"{op!r} is on two lines: {found[op].formula} and {formula}")
             found[op] = Alias(formula, places)
     return found

@@ -2,7 +2,7 @@
 its backward graph (`Conv2dGradNodeFinal`, which is looked for as `conv2d_grad`).
 
 A gradient node is handed `grad[0]`; a gradient operator of PIR has the gradient behind what it keeps of the forward
-pass. There, a gradient that nobody wants is an output without a type; a gradient node lists only those that it
+pass. There, a gradient that is not wanted is an output without a type; a gradient node lists only those that it
 computes, but not always with a shape.
 """
 
@@ -16,7 +16,7 @@ TABLE = """
 # -- products ------------------------------------------------------------------------------------------------
 matmul/by-result a:x b:y transpose_a:transpose_x < matmul bmm mv dot
 linear/by-result x:input weight bias < linear
-matmul_backward a:x b:y grad:grad[0]|grad@2 < matmul_grad bmm_grad mv_grad
+matmul_backward a:x|input b:y|weight grad:grad[0]|grad@2 < matmul_grad bmm_grad mv_grad
 linear_backward/by-outputs x:input weight grad:grad[0]|grad@2 < linear_grad
 conv x:input weight:filter < conv2d conv3d depthwise_conv2d
 conv_transpose x:x weight:filter < conv2d_transpose conv3d_transpose depthwise_conv2d_transpose
@@ -51,7 +51,18 @@ scale x scale bias < scale
 clamp < clip
 silu < swish
 cast < cast
-threshold_backward < relu_grad
+threshold_backward < relu_grad relu_double_grad
+hardtanh_backward < relu6_grad clip_grad hardtanh_grad
+pow_backward < pow_grad
+reciprocal_backward < reciprocal_grad
+rsqrt_backward < rsqrt_grad
+elu_backward < elu_grad celu_grad selu_grad
+mish_backward < mish_grad
+softplus_backward < softplus_grad
+softshrink_backward < softshrink_grad
+hardshrink_backward < hardshrink_grad
+log_sigmoid_backward < logsigmoid_grad
+logit_backward < logit_grad
 sigmoid_backward < sigmoid_grad
 tanh_backward < tanh_grad
 leaky_relu_backward < leaky_relu_grad
@@ -69,7 +80,7 @@ abs_backward < abs_grad
 scale_backward < scale_grad
 mean_backward < mean_grad mean_all_grad
 cast < cast_grad
-add_backward grad:grad[0]|grad@2 < add_grad
+add_backward grad:grad[0]|grad@2 < add_grad add_double_grad
 sub_backward grad:grad[0]|grad@2 < subtract_grad
 mul_backward grad:grad[0]|grad@2 < multiply_grad
 div_backward grad:grad[0]|grad@2 < divide_grad

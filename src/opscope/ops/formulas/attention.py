@@ -3,7 +3,7 @@
 Forward: Q·Kᵀ and P·V. Backward: dV, dP, dQ, dK, and Q·Kᵀ again, because the fused kernels do not keep it.
 Element-wise, for each score: scale 1, softmax 5, mask 1; in the backward 3 to make P again, 3 for its gradient.
 
-Beside the dense count stands the causal one: what is left if nothing is computed that a causal mask hides.
+Next to the dense count there is the causal one: what is left if nothing is computed that a causal mask hides.
 """
 
 from __future__ import annotations

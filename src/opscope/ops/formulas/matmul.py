@@ -130,7 +130,7 @@ def summed_matmul(call: Call) -> Cost:
 @kind("grouped_matmul")
 def grouped_matmul(call: Call) -> Cost:
     """Rows in groups, each with its own matrix (the experts of a mixture). The numbers in `offs` say which rows are in
-    a group: where nobody saw them, all are taken to be."""
+    a group: where they were not seen, all are taken to be."""
     a, b = call.shape("a"), call.shape("b")
     grouped = len(a) == 2 or len(b) == 2
     macs = prod(a[1:]) * b[-1] if len(a) == 3 and len(b) == 2 else prod(a) * b[-1]

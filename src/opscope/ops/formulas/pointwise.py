@@ -27,8 +27,8 @@ ELEMENTWISE = table("""
 2: log_sigmoid softplus hardsigmoid hardtanh_backward leaky_relu_backward prelu_backward hardsigmoid_backward
 2: hardshrink_backward softshrink_backward isclose quantize_per_channel
 3: elu selu celu lerp tanhshrink logaddexp softsign glu sigmoid_backward tanh_backward elu_backward fake_quantize
-3: log_sigmoid_backward softplus_backward logit_backward entr
-4: hardswish hardswish_backward mish ndtr log_ndtr fake_quantize_backward
+3: log_sigmoid_backward softplus_backward logit_backward entr pow_backward reciprocal_backward
+4: rsqrt_backward hardswish hardswish_backward mish ndtr log_ndtr fake_quantize_backward
 5: gelu glu_backward cross
 6: silu_backward
 7: mish_backward

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, Origin, Pools, Stage
 from opscope.readers import json_text
 from opscope.readers.source import Options, Source
@@ -72,7 +72,7 @@ def read(source: Source, options: Options) -> Capture:
 
 
 def _origin(flow: Flow, how: str) -> Origin:
-    """The files do not tell the version, but each line of versions writes in its own way."""
+    """The files do not say the version, but each line of versions writes in its own way."""
     return Origin(format=NAME, framework="hidet", version=f"{flow.dialect}.x", how=how)
 
 
@@ -87,4 +87,4 @@ def _parsed(source: Source) -> tuple[list[Flow], list[str]]:
             return [netron.parse(json_text.parse(source.read(_LARGEST)))], []
         return printed.parse_all(source.lines(_LARGEST))
     except BadInput as error:
-        raise error.named(source.name, "not a Hidet graph") from None
+        raise of_file(error, source.name, "not a Hidet graph") from None

@@ -15,7 +15,7 @@ _NUMBER_WITH_LETTERS = re.compile(r"\d(?![eE][+-]?\d)[A-Za-z_]")
 def parsed(text: str, quoted: bool = False) -> Any:
     """The value that a text means; the text itself where it is no plain data (`8.0f`, `[batch, 128]`).
 
-    `quoted` says that strings are in quotes; elsewhere `float32` is one as it stands.
+    `quoted` says that strings are in quotes; elsewhere `float32` is one as written.
     """
     text = text.strip()
     if len(text) > _LONGEST or (not quoted and text[:1] in "\"'"):
@@ -54,7 +54,7 @@ def _plain(value: Any) -> Any:
 
 
 def split(text: str) -> list[str]:
-    """What stands between commas that are in no bracket and no quotes."""
+    """What is between commas that are in no bracket and no quotes."""
     parts: list[str] = []
     depth = start = 0
     in_quotes = False

@@ -1,4 +1,4 @@
-"""A flow graph as a Graph, with Hidet's own text and the definitions of its tasks beside it."""
+"""A flow graph as a Graph, with Hidet's own text and the definitions of its tasks."""
 
 from __future__ import annotations
 

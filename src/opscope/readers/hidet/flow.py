@@ -1,4 +1,4 @@
-"""A flow graph as Hidet's files and objects tell it, before it becomes a Graph."""
+"""A flow graph as Hidet's files and objects describe it, before it becomes a Graph."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Flow:
 
 
 def fused_names(operator: Operator) -> list[str]:
-    """The operators inside of a fused one, where only their names are told."""
+    """The operators inside of a fused one, where only their names are given."""
     told = operator.attrs.get("fusion")
     if isinstance(told, str):
         return told.split()
@@ -100,7 +100,7 @@ def printed(flow: Flow) -> tuple[str, list[int]]:
 
 
 def line_places(text: str, operators: Sequence[Operator]) -> list[int]:
-    """The line of each operator in a text of Hidet's own: operators stand in order, one on a line."""
+    """The line of each operator in a text of Hidet's own: operators are in order, one on a line."""
     places: list[int] = []
     wanted = iter(operators)
     operator = next(wanted, None)

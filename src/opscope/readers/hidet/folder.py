@@ -111,7 +111,7 @@ def _flow(entry: Pass, parse: Callable[[Path], Flow]) -> Flow:
 
 
 def _seconds(folder: Path, names: list[str], profile: Path | None) -> tuple[dict[int, float], str]:
-    """By stage, and where they come from: the file that was named, or one in the folder or beside it."""
+    """By stage, and where they come from: the file that was named, or one in the folder or next to it."""
     if profile is not None:
         found = fitted(names, _text(profile))
         if found is None:

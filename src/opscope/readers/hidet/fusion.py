@@ -1,4 +1,4 @@
-"""What is inside of fused operators where only names are told (`fusion="Reshape Matmul Add"`).
+"""What is inside of fused operators where only names are given (`fusion="Reshape Matmul Add"`).
 
 The stage before still has those operators. Walking back from the outputs of both graphs at once, each fused operator
 is the set of operators before that makes the same value, has these names, and reads what the fused one reads.

@@ -11,7 +11,7 @@ from .attributes import dimension, parsed
 from .flow import NEW, OLD, Flow, Operator, Tensor
 
 Json = dict[str, Any]
-_SCALAR = "<>"  # what stands for a value that was not written
+_SCALAR = "<>"  # in place of a value that was not written
 
 
 def parse(data: Any) -> Flow:

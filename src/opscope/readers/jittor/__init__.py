@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, Origin, Pools, Stage
 from opscope.ir.measurements import TIMES, VALUES
 from opscope.readers import json_text
@@ -42,7 +42,7 @@ def read(source: Source, options: Options) -> Capture:
         # A list of ids takes two bytes an entry in a pickle; more than a few per byte are not honest.
         capture = from_dump(data, origin={"how": "trace_py_var"}, report=report, room=4 * len(raw) + 1000)
     except BadInput as error:
-        raise error.named(source.name) from None
+        raise of_file(error, source.name) from None
     if where:
         capture.warnings.append(f"kernel times were taken from {where}")
     return capture
@@ -60,7 +60,7 @@ def from_dump(
 ) -> Capture:
     """A capture from what `jt.dump_trace_data()` returned.
 
-    `known` tells about variables made before the recording began, by Jittor's id; `report` is what
+    `known` describes variables made before the recording began, by Jittor's id; `report` is what
     `jt.profile_scope` gave for the same run. Captures that are to be stages of one take the same `pools`.
     """
     pools = pools if pools is not None else Pools()
@@ -85,7 +85,7 @@ def from_dump(
 
 
 def _version(executions: Sequence[Any]) -> str:
-    """Traces do not tell the version, but the cache folder of the generated code does."""
+    """Traces do not say the version, but the cache folder of the generated code does."""
     for execution in executions:
         for part in Path(execution.file).parts:
             if part.startswith("jt") and part[2:3].isdigit():
@@ -101,7 +101,7 @@ def _report(source: Source, options: Options) -> tuple[list[Any] | None, str]:
         try:
             rows = json_text.parse(report.read(_LARGEST_REPORT))
         except BadInput as error:
-            raise error.named(report.name, "not a profile report") from None
+            raise of_file(error, report.name, "not a profile report") from None
         if not is_report(rows):
             raise BadInput(f"{options.profile}: not a report of jt.profile_scope (no 'Name, FileName, Count …' header)")
         return rows, ""

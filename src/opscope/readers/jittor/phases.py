@@ -9,7 +9,7 @@ from .places import Place
 
 
 def phases(dump: Dump, order: Sequence[Op], places: dict[int, Place]) -> dict[int, str]:
-    """By stack where the stack tells; operators outside every module by what they read.
+    """By stack where the stack shows it; operators outside every module by what they read.
 
     A loss is written outside the modules, and so are a metric, the clipping of gradients and the input
     data. What a gradient was taken of is forward. What reads results of the forward pass, and nothing

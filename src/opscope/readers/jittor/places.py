@@ -1,4 +1,4 @@
-"""Where an operator stands: its modules, its source lines, and the phase that its stack tells."""
+"""Where an operator is: its modules, its source lines, and the phase that its stack shows."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, Listing, Origin, Pools, Stage
 from opscope.readers.source import Options, Source
 
@@ -31,7 +31,7 @@ def decoded(source: Source, data: Pages | Whole, size: int) -> Model:
     try:
         return decode(data, size)
     except BadInput as error:
-        raise error.named(source.name, "not a readable MegEngine model") from None
+        raise of_file(error, source.name, "not a readable MegEngine model") from None
 
 
 def capture_of(model: Model, name: str = "") -> Capture:

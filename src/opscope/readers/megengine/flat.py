@@ -36,7 +36,7 @@ class Span(NamedTuple):
 class Field(NamedTuple):
     slot: int
     name: str
-    width: int  # of what stands in the table itself
+    width: int  # of what is in the table itself
     read: Callable[[Buffer, int], Any]
     default: Any
     is_union: bool = False  # the slot before this one says which table it is
@@ -64,7 +64,7 @@ class Buffer:
         """The table that the buffer begins with the offset of."""
         return _reader(table)(self, self.start)
 
-    # -- what stands at a place -------------------------------------------------------------------
+    # -- what is at a place -----------------------------------------------------------------------
 
     def follow(self, at: int) -> int:
         """Where the offset at this place leads. Offsets go forward: that is how FlatBuffers have no cycles."""
@@ -248,7 +248,7 @@ def _as_float(value: float, kind: str) -> float:
     return value
 
 
-# A reader is given the buffer and where the field stands.
+# A reader is given the buffer and where the field is.
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A large file as memory that is filled where somebody looks.
+"""A large file as memory that is filled where it is read.
 
 A graph is a small part of a file of weights. The file is not mapped: one that is cut off while it is read would end the
 process.

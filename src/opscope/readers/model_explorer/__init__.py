@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, Origin
 from opscope.readers import json_text
 from opscope.readers.source import Options, Source
@@ -38,4 +38,4 @@ def read(source: Source, options: Options) -> Capture:
         raws, ours = graphs(json_text.parse(source.read(json_text.LARGEST), parse_int=number))
         return capture(raws, ours, Origin(format=NAME, how="file"))
     except BadInput as error:
-        raise error.named(source.name, "not a Model Explorer graph") from None
+        raise of_file(error, source.name, "not a Model Explorer graph") from None

@@ -16,7 +16,7 @@ from .texts import by_number, frame, from_text, parse_type, place
 KEPT = "modelExplorer"  # the attribute with what we do not understand
 _DEEPEST = 200  # levels of a namespace; what is deeper stays one name
 _DEEPEST_BODY = 4
-_MOST_SLOTS = 16  # a number of an output that nobody describes is believed up to here
+_MOST_SLOTS = 16  # the number of an output without a description is believed up to here
 
 
 def capture(raws: Sequence[RawGraph], ours: bool, origin: Origin) -> Capture:
@@ -29,7 +29,7 @@ def capture(raws: Sequence[RawGraph], ours: bool, origin: Origin) -> Capture:
     built: dict[int, Graph] = {}
     tables: dict[str, Table] = {}
     stages: list[Stage] = []
-    for i in sorted(range(len(raws)), key=lambda i: -depth[i]):  # bodies before the nodes they stand in
+    for i in sorted(range(len(raws)), key=lambda i: -depth[i]):  # bodies before the nodes that hold them
         bodies = {raws[j].own_id: built[j] for j in inside.get(i, ())}
         builder = _Builder(raws[i], pools, ours, bodies)
         built[i] = builder.build()
@@ -50,7 +50,7 @@ def capture(raws: Sequence[RawGraph], ours: bool, origin: Origin) -> Capture:
 
 
 def _owners(raws: Sequence[RawGraph]) -> tuple[dict[int, int], list[int]]:
-    """Graph -> the graph with the one node that names it, and how deep each stands.
+    """Graph -> the graph with the one node that names it, and how deep each is.
 
     Graphs that several nodes name stay stages, and so does what is nested too deep or in itself.
     """
@@ -73,7 +73,7 @@ def _owners(raws: Sequence[RawGraph]) -> tuple[dict[int, int], list[int]]:
             del owner[i]
         else:
             depth[i] = above
-    for i in list(owner):  # deleting above may have changed how deep others stand
+    for i in list(owner):  # deleting above may have changed how deep others are
         at, above = i, 0
         while at in owner:
             above, at = above + 1, owner[at]
@@ -172,7 +172,7 @@ class _Builder:
         return [sorted(outputs, key=by_number) for outputs in slots]
 
     def _order(self) -> Iterable[int]:
-        """As they stand in the file, but no node before what it reads, unless the graph has a cycle."""
+        """In the order of the file, but no node before what it reads, unless the graph has a cycle."""
         nodes, by_id = self.raw.nodes, self.raw.by_id
         reads = [{by_id[source] for source, _, _ in node.edges if source in by_id} for node in nodes]
         if all(not before or max(before) < i for i, before in enumerate(reads)):
@@ -194,7 +194,7 @@ class _Builder:
                 if not missing[reader]:
                     heappush(ready, reader)
         if len(order) < len(nodes):
-            self.warnings.append(f"graph {self.raw.name[:60]!r}: it has a cycle; its nodes stand as in the file")
+            self.warnings.append(f"graph {self.raw.name[:60]!r}: it has a cycle; its nodes are in file order")
             return range(len(nodes))
         return order
 
@@ -238,7 +238,7 @@ class _Builder:
     def _uses(
         self, node: RawNode, slots: list[list[str]], values: Mapping[tuple[int, str], int]
     ) -> list[tuple[str, int]]:
-        """(argument, value): in the order of the input ids, where these tell the inputs apart."""
+        """(argument, value): in the order of the input ids, where these distinguish the inputs."""
         rows: list[tuple[str, int]] = []
         for source, output, target in node.edges:
             at = self.raw.by_id.get(source, -1)

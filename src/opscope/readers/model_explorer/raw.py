@@ -45,7 +45,7 @@ def graphs(data: Any) -> tuple[list[RawGraph], bool]:
 
 
 def _unique(name: str, taken: dict[str, int]) -> str:
-    """The name, with a number behind it from the second time on."""
+    """The name, with a number appended from the second time on."""
     found = name
     while found in taken:
         taken[name] += 1

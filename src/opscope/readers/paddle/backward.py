@@ -1,4 +1,4 @@
-"""A backward graph as Paddle tells of it (in a dump, in a log, or live), and how it becomes a graph of ours.
+"""A backward graph as Paddle describes it (in a dump, in a log, or live), and how it becomes a graph of ours.
 
 A gradient node is a node. What it hands on are its outputs, in the order of Paddle's slots, also where nobody takes
 them. What it is handed are its inputs, several in one slot where gradients are added up. The gradient that

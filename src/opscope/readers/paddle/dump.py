@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, Frame, GraphBuilder, Listing, Origin, Pools, Stage
 from opscope.readers.source import Options, Source
 
@@ -43,7 +43,7 @@ def read(source: Source, options: Options) -> Capture:
     try:
         return _folder(source) if source.is_folder and source.path else _file(source)
     except BadInput as error:
-        raise error.named(source.name) from None
+        raise of_file(error, source.name) from None
 
 
 def _capture(pools: Pools) -> Capture:

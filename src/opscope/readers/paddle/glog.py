@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, GraphBuilder, Origin, Pools, Stage
 from opscope.readers.source import Options, Source
 
@@ -138,7 +138,7 @@ def read(source: Source, options: Options) -> Capture:
     try:
         return _capture(_threads(source.lines()))
     except BadInput as error:
-        raise error.named(source.name) from None
+        raise of_file(error, source.name) from None
 
 
 def _capture(threads: list[_Thread]) -> Capture:
@@ -187,7 +187,7 @@ def _line(thread: _Thread, line: str) -> None:
     elif "0x" in line:
         _about_nodes(thread, line)
     elif _START.search(line) is not None:
-        # `Run in Backward` and `Start Backward` both stand at the beginning, the second one in every version.
+        # `Run in Backward` and `Start Backward` both come at the beginning, the second one in every version.
         if "Start Backward" in line or "Run in Backward" not in line:
             thread.begin(has_start=True)
     elif (found := _TOTAL.search(line)) is not None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Iterator
 from typing import Any, cast
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, Graph, GraphBuilder, Origin, Pools, Stage, dtypes
 from opscope.ir.graph import NULL
 from opscope.ir.pools import clean
@@ -38,7 +38,7 @@ def read(source: Source, options: Options) -> Capture:
     try:
         return from_json(source.read(json_text.LARGEST))
     except BadInput as error:
-        raise error.named(source.name) from None
+        raise of_file(error, source.name) from None
     except RecursionError:
         raise BadInput(f"{source.name}: not a PIR program: its JSON is nested too deeply") from None
 
@@ -241,7 +241,7 @@ class _Block:
 
     def _use(self, entry: Any) -> int:
         number = _number(cast("dict[str, Any]", entry)) if isinstance(entry, dict) else None
-        if number is None or number == 0:  # %0 stands for an optional input that is not there
+        if number is None or number == 0:  # %0 is an optional input that is absent
             return NULL
         if number not in self.values:
             if number in self.outside:

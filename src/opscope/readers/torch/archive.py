@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from opscope.errors import BadInput
+from opscope.errors import BadInput, of_file
 from opscope.readers.source import Source
 from opscope.wire.archive import Archive, open_zip
 
@@ -71,7 +71,7 @@ def reading(source: Source, what: str, work: Callable[[], Result]) -> Result:
     try:
         return work()
     except BadInput as error:
-        raise error.named(source.name, what) from None
+        raise of_file(error, source.name, what) from None
     except RecursionError:
         raise BadInput(f"{source.name}: {what}: it is nested too deep to be honest") from None
     finally:

@@ -1,4 +1,4 @@
-"""Where a node of an exported program stands: its modules and its source lines, from the texts that torch keeps."""
+"""Where a node of an exported program is: its modules and its source lines, from the texts that torch keeps."""
 
 from __future__ import annotations
 

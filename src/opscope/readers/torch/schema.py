@@ -1,6 +1,6 @@
-"""Small parts of torch's export schema (torch/_export/serde/schema.py), as they stand in the JSON.
+"""Small parts of torch's export schema (torch/_export/serde/schema.py), as they are in the JSON.
 
-Every argument is an object with one key that tells its kind, such as `{"as_tensor": {"name": "relu"}}`.
+Every argument is an object with one key that says its kind, such as `{"as_tensor": {"name": "relu"}}`.
 """
 
 from __future__ import annotations

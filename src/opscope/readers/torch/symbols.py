@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-_LONGEST = 2000  # longer ones stay as they are; nobody reads them
+_LONGEST = 2000  # longer ones stay as they are; they are not readable
 _INFIX = {
     "Add": (" + ", 1), "Mul": ("*", 2), "FloorDiv": ("//", 2), "CleanDiv": ("//", 2), "PythonMod": (" % ", 2),
     "Mod": (" % ", 2), "Pow": ("**", 3), "PowByNatural": ("**", 3), "And": (" & ", 0), "Or": (" | ", 0),

@@ -67,7 +67,7 @@ class Session(session.Session):
         if self._runs is not None and not self._runs.graphs:
             capture.warnings.append(
                 "no FlowGraph ran while it was recorded, so nothing was measured: call the graph inside the block (a "
-                "CompiledGraph runs outside of Python, where its operators cannot be told apart)"
+                "CompiledGraph runs outside of Python, where its operators cannot be distinguished)"
             )
         return self.finished(capture)
 

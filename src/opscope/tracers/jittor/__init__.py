@@ -31,7 +31,7 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
     )
     try:
         result = target(*args, **kwargs)
-        # Held until the session has run what is pending: what nobody holds, Jittor does not compute.
+        # Held until the session has run what is pending: Jittor does not compute what is not held.
         held = [var for _, var in tensors_in(jt.Var, result, depth=16)]
         jt.sync(held)
     except BaseException:

@@ -1,7 +1,7 @@
 """Puts what the watcher saw into the stacks of a dump, in the form that Jittor's own dumps have.
 
 Jittor gives either modules (level 2) or source lines (level 3). We record lines and know the modules, so a
-stack here has both, outermost first: an entry with a type is a module and stands at the line that calls
+stack here has both, outermost first: an entry with a type is a module and is at the line that calls
 it, an entry without one is a line. We add what Jittor does not write: to entries `function` (of the line),
 `kind` (module, optimizer, init) and `call` (which call of that module it is, from 0); to nodes `step` (which
 training step, from 1) and `pending` (it was made before the recording and ran in it). Variables also have
@@ -73,7 +73,7 @@ class Rewriter:
 
     def _numbers(self, used: set[int]) -> dict[int, int]:
         """How often each call's module had been called before in the same place, calls that made nothing aside.
-        Outside every module, each training step counts anew."""
+        Outside every module, each training step counts from zero."""
         counts: Counter[Any] = Counter()
         numbers: dict[int, int] = {}
         for index in sorted(used):
@@ -92,7 +92,7 @@ class Rewriter:
             key = int(target)
         if key in self._nodes:
             return number_of(self._nodes[key])
-        # It never ran, so it is not in the dump. Its neighbours tell, if they were made in the same call.
+        # It never ran, so it is not in the dump. Its neighbours show it, if they were made in the same call.
         place = bisect_left(self._made, (key, 0))
         if 0 < place < len(self._made):
             before, after = self._made[place - 1][1], self._made[place][1]

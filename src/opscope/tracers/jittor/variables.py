@@ -61,7 +61,7 @@ def _outermost(modules: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 
 def by_node(tensors: Iterable[Named]) -> dict[int, Variable]:
-    """The number of the node that each tensor stands for now -> the tensor in words."""
+    """The number of the node that each tensor is now -> the tensor in words."""
     found: dict[int, Variable] = {}
     for name, var, role in tensors:
         found.setdefault(var.id, describe(var, name, role))

@@ -20,7 +20,7 @@ from opscope.tracers.frames import name_in_frame
 
 from .names import submodules
 
-# Methods of a tensor object that make it stand for another node: an in-place write, seen from outside.
+# Methods of a tensor object that make it another node: an in-place write, seen from outside.
 REBINDS = frozenset({"update", "assign", "_update", "check_cascade_setitem", "start_grad"})
 
 
@@ -38,7 +38,7 @@ class Call(NamedTuple):
 
 
 class Rebound(NamedTuple):
-    """A tensor object that stood for one node and now stands for another."""
+    """A tensor object that was one node and is now another."""
 
     before: int
     after: int
@@ -102,7 +102,7 @@ class Watcher:
         if sys.getprofile() is self:
             sys.setprofile(self._before)
         else:
-            self.lost = True  # somebody else's profiler took over: later calls were not seen
+            self.lost = True  # another profiler took over: later calls were not seen
         self._open.clear()
 
     # -- asking ---------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def _dumped(graph: Any, how: str) -> Capture:
     graph.dump(file, **_FAITHFUL)
     data = file.getvalue()
     capture = capture_of(decode(data, len(data)))
-    capture.tables.pop("weights in the file", None)  # of a file that nobody has
+    capture.tables.pop("weights in the file", None)  # of a file that does not exist
     capture.origin = Origin("", "megengine", str(importlib.import_module("megengine").__version__), how)
     return capture
 

@@ -1,4 +1,4 @@
-"""MegEngine's private parts that the recorder stands on, all in one place.
+"""MegEngine's private parts that the recorder relies on, all in one place.
 
 `traced_module` has a hook that MegEngine calls for every operator before it runs, from C++, so that operators which
 never pass through Python are seen too. It is bound once, when MegEngine is imported; what can be changed is the code of

@@ -73,7 +73,7 @@ class Session(session.Session):
         self._types: dict[int, int] = {}
         self._lost: Counter[str] = Counter()  # operators that are not in the capture
         self._reason = ""
-        self._opaque: Counter[str] = Counter()  # operators whose parameters nobody can read
+        self._opaque: Counter[str] = Counter()  # operators whose parameters cannot be read
         for name, found in models or held_in(caller, megengine.module.Module):
             if not self._modules.knows(found):
                 self._modules.add(name, found)
@@ -113,7 +113,7 @@ class Session(session.Session):
         if self._opaque:
             warnings.append(
                 f"the parameters of {_counted(self._opaque)} are not known: MegEngine builds them of parts that it "
-                "shows to nobody"
+                "does not show"
             )
         graph = self._b.freeze()
         tables: dict[str, Table] = {}
@@ -185,7 +185,7 @@ class Session(session.Session):
             else:
                 self._node(kind, {}, inputs, [output])
                 if self._times is not None:
-                    self._times.append(math.nan)  # nobody timed it
+                    self._times.append(math.nan)  # not timed
         except Exception as error:
             self._lost[kind] += 1
             self._reason = self._reason or _first_line(error)
@@ -228,7 +228,7 @@ class Session(session.Session):
             elif known.role == "input":
                 self._values[number] = self._b.input(self._type(tensor), name=known.name)
             elif known.role == "parameter" and known.name in self._latest:
-                self._values[number] = self._latest[known.name]  # attached to gradients anew: the same numbers
+                self._values[number] = self._latest[known.name]  # attached to gradients again: the same numbers
             elif known.name in self._first:  # the same buffer with a new value of its own
                 first = self._first[known.name]
                 self._values[number] = self._b.value(
@@ -303,7 +303,7 @@ class Session(session.Session):
         frame = frame_at(2)
         scope, above = self._scopes[-1] if self._scopes else (0, ())
         if not self._modules.knows(module) and self._scopes:
-            # Made on the way and held by no model: it stands where it is called.
+            # Made on the way and held by no model: it belongs where it is called.
             way = (*above, Step(name_in_stack(frame, module) or "", type(module).__name__))
         else:
             way = self._modules.way(module, frame)

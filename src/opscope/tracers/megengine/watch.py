@@ -19,7 +19,7 @@ class Watcher:
         step: tuple[Callable[[Any], None], Callable[[Any], None]],
         unhooked: Callable[[str, tuple[Any, ...], Any], None],
     ) -> None:
-        """`unhooked(name, inputs, output)` is told what MegEngine runs past its own hook."""
+        """`unhooked(name, inputs, output)` is called with what MegEngine runs past its own hook."""
         megengine: Any = importlib.import_module("megengine")
         self._wanted: list[tuple[Any, str, Any]] = [
             (megengine.module.Module, "__call__", module),

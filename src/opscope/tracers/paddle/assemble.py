@@ -53,7 +53,7 @@ class Assembly:
         self.gradients: list[tuple[int, Edge]] = []
 
     def _make_scopes(self) -> list[int]:
-        """Layers as they were called. Outside of all layers, calls are counted anew in each training step."""
+        """Layers as they were called. Outside of all layers, calls are counted from zero in each training step."""
         scopes = self.recorder.layers.scopes
         began: dict[int, int] = {}
         for call in self.recorder.calls:
@@ -209,7 +209,7 @@ class Assembly:
             )
 
     def _kept(self, call: Call, gradient: str) -> list[tuple[str, int]]:
-        """The tensors that Paddle defines this gradient to read (it lets nobody see which ones it holds)."""
+        """The tensors that Paddle defines this gradient to read (it does not show which ones it holds)."""
         inputs, outputs = KEPT.get(forward_op(gradient), ((), ()))
         given = dict(call.reads)
         kept = [(word, self.values[given[word]]) for word in inputs if word in given]

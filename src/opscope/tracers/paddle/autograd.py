@@ -25,7 +25,7 @@ FREED = (
 
 
 def of_tensors(target: Any, caller: FrameType, statistics: bool) -> Capture:
-    """The backward graph as it stands. The gradients on its edges are those of the backward pass that was watched, if
+    """The backward graph as it is. The gradients on its edges are those of the backward pass that was watched, if
     one was; otherwise they are seen in a pass of our own, which keeps the graph and leaves every `.grad` alone."""
     tensors = [tensor for _, tensor in private.tensors_in(target)]
     roots = [tensor for tensor in tensors if private.gradient_node(tensor) is not None]

@@ -44,7 +44,7 @@ class Pass:
     ) -> None:
         """`statistics` measures the gradients, `values` also keeps their numbers, `clock` times the nodes.
 
-        `others`: pointers of the nodes that somebody else has hooks on, where that is known: only there tensors
+        `others`: pointers of the nodes that others have hooks on, where that is known: only there tensors
         are handed back."""
         self._statistics = statistics or values
         self._values = values
@@ -108,7 +108,7 @@ class Pass:
         return found
 
     def held(self) -> list[Any]:
-        """Paddle's own nodes, for who must keep their addresses theirs."""
+        """Paddle's own nodes, for callers that must keep them alive."""
         return list(self._alive)
 
     # -- watching ---------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class Pass:
 
     def close(self, failed: bool = False) -> None:
         """`failed`: the pass ended with an exception. Then paddle.grad leaves copies of its nodes behind, hooks and
-        all, which the next paddle.grad frees without holding Python's lock: were it the last to let go of a hook, the
+        all, which the next paddle.grad frees without holding Python's lock: with the last reference to a hook, the
         process would abort. So such hooks, which do nothing any more, are kept."""
         self._back.clear()
         if failed:
@@ -272,8 +272,8 @@ class Pass:
         blind = sorted({node.name for node in self.nodes if not node.is_leaf and not private.can_hook(node.name)})
         if blind:
             yield (
-                f"Paddle lets nobody look into {', '.join(blind)[:200]}: what they hand on is known from who takes it, "
-                "and is not measured"
+                f"Paddle does not show the inside of {', '.join(blind)[:200]}: what they pass on is known from its "
+                "receivers, and is not measured"
             )
 
 

@@ -70,7 +70,7 @@ def can_hook(name: str) -> bool:
 
 
 def gradient_node(tensor: Any) -> Any:
-    """None for a tensor that takes no gradient. What is behind it lives no longer for having been looked at:
+    """None for a tensor that takes no gradient. What it refers to lives no longer for having been looked at:
     Paddle 3.3.1 counts one reference too many each time it hands out `grad_fn`, and so would keep the whole graph and
     all that it saved for ever."""
     if tensor.stop_gradient:

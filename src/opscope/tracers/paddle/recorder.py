@@ -1,4 +1,4 @@
-"""Sees every operator that Paddle runs, by standing in for the functions that run them; nothing is called otherwise
+"""Sees every operator that Paddle runs, by replacing the functions that run them; nothing is called otherwise
 than it would have been."""
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Given(NamedTuple):
 
 
 class Recorder:
-    """The stand-ins, and what they saw."""
+    """The replacements, and what they saw."""
 
     def __init__(
         self, layers: Layers, places: Places, *, statistics: bool = False, values: bool = False, times: bool = False
@@ -104,7 +104,7 @@ class Recorder:
         self._ticks += 1
         return self._ticks
 
-    # -- standing in ------------------------------------------------------------------------------
+    # -- replacements ---------------------------------------------------------------------------
 
     def install(self) -> None:
         paddle = private.the_paddle()
@@ -241,7 +241,7 @@ class Recorder:
         outputs = function(*args, **kwargs)
         own = now() - began - (self._spent - spent) if now is not None else 0.0
         try:
-            # An assignment to a part of a tensor returns nothing: it makes the tensor anew.
+            # An assignment to a part of a tensor returns nothing: it makes a new tensor.
             made = [args[0]] if name == "setitem" else list(self._outputs(outputs))
             if made:
                 self._record(name, given, made, is_custom)

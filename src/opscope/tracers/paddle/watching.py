@@ -1,4 +1,4 @@
-"""Watches backward passes as they happen, and keeps what the last few of them showed: for who asks when they are over,
+"""Watches backward passes as they happen, and keeps what the last few of them showed, for questions afterwards,
 as the drop-in for paddleviz does."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Seen(NamedTuple):
 
 _seen: deque[_Seen] = deque(maxlen=_KEPT)
 _replaced: list[tuple[Any, str, Any, Any]] = []
-_others: set[int] = set()  # nodes that somebody else has a hook on; a node that is gone may leave its address here
+_others: set[int] = set()  # nodes that others have a hook on; a node that is gone may leave its address here
 
 
 def on() -> None:
@@ -55,7 +55,7 @@ def _notice_others() -> None:
 
 
 def _register(node: Any, hook: Any) -> Any:
-    """Without being noticed as somebody else."""
+    """Without counting as one of the others."""
     for kind, name, original, _ in _replaced:
         if name == "_register_post_hook" and isinstance(node, kind):
             return original(node, hook)
@@ -76,7 +76,7 @@ def _stand_in(run: Any) -> Any:
     def stand_in(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         if not _replaced:
             return run(tensors, *args, **kwargs)
-        # For as long as a training runs: so nothing is handed back where nobody else has changed it.
+        # For as long as a training runs: so nothing is restored where something else has changed it.
         watched = Pass([tensor for _, tensor in private.tensors_in(tensors)], others=_others)
         watched.register = _register
         nodes = watched.held()

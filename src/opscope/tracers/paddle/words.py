@@ -141,7 +141,7 @@ _ERROR = re.compile(r"\s*(\w*(?:Error|Exception)): (.+)")
 
 
 def reason_of(error: BaseException) -> str:
-    """The line of Paddle's message that says what is wrong: it stands between lines of code, stacks and hints, and what
+    """The line of Paddle's message that says what is wrong: it is between lines of code, stacks and hints, and what
     follows may be anything that was printed into it."""
     name = type(error).__name__
     lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]

@@ -1,6 +1,6 @@
 """What a model is before a capture runs it, and how it becomes that again, object for object and bit for bit.
 
-A forward pass may do anything to a model: assign a buffer anew, write to a weight, append to a list, take off its own
+A forward pass may do anything to a model: assign a new buffer, write to a weight, append to a list, take off its own
 hooks. So what its modules store is noted before, as it is stored; what is different afterwards is put back. What is
 the same is not touched.
 """

@@ -157,7 +157,7 @@ def watch_optimizers(before: Callable[..., None], after: Callable[..., None]) ->
 
 
 def nested_sizes(tensor: Any) -> tuple[tuple[int, ...], ...] | None:
-    """The sizes of each part of a strided nested tensor; None where this release does not tell."""
+    """The sizes of each part of a strided nested tensor; None where this release does not say."""
     try:
         return tuple(tuple(row) for row in tensor._nested_tensor_size().tolist())
     except Exception:  # jagged ones have no such table, fake ones no numbers
@@ -166,7 +166,7 @@ def nested_sizes(tensor: Any) -> tuple[tuple[int, ...], ...] | None:
 
 def stored_entries(tensor: Any) -> int | None:
     """How many numbers a sparse tensor stores, those of its dense dimensions and blocks included; None where it does
-    not tell (a fake one)."""
+    not say (a fake one)."""
     try:
         with the_torch().no_grad():
             stored = tensor._values() if tensor.is_sparse else tensor.values()

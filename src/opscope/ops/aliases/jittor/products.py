@@ -2,7 +2,7 @@
 
 Jittor has no matmul and no convolution: both operands are spread over one large index space (`broadcast_to`, or
 `reindex` for the windows of a convolution), multiplied, and summed over some axes. A chain is a product if the sum
-runs over an axis that both operands have: that is what tells it from a scaling followed by a sum. It is counted once,
+runs over an axis that both operands have: that distinguishes it from a scaling followed by a sum. It is counted once,
 at the sum: one multiply-accumulate for each element of the index space. The other operators of the chain cost nothing;
 in the fused kernels they never exist.
 
@@ -124,7 +124,7 @@ class _Finder:
         return None if repeated is None else set(range(rank)) - repeated
 
     def _summed(self, node: int, rank: int) -> set[int] | None:
-        """The axes that are added up. A reindex that reduces keeps those that stand alone in an index."""
+        """The axes that are added up. A reindex that reduces keeps those that are alone in an index."""
         attrs = self.graph.node(node).attrs
         if self.op(node) == "reduce.add":
             return _numbers(attrs.get("reduce_dims"))

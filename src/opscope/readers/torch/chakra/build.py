@@ -1,4 +1,4 @@
-"""The graph of a trace: which calls are operators, where they stand, and what each tensor was at that time."""
+"""The graph of a trace: which calls are operators, where they are, and what each tensor was at that time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .calls import AUTOGRAD, Call, Tensor, flat, rows, schema, tensor_of
 _DEEPEST = 500
 _LONGEST_LIST = 1000
 
-# Operators that only call others (CompositeImplicitAutograd): without autograd nothing else tells them.
+# Operators that only call others (CompositeImplicitAutograd): without autograd nothing else identifies them.
 _COMPOSITE = frozenset(
     "aten::" + name
     for name in (  # noqa: SIM905 (as a list it takes 50 lines)
@@ -81,7 +81,7 @@ class Build:
         return call.name in _COMPOSITE or (call.seq >= 0 and any(child.seq >= call.seq for child in inner))
 
     def _inside(self, call: Call, place: _Place) -> _Place:
-        """Where the calls of a call stand."""
+        """Where the calls of a call are."""
         if call.is_operator:
             return _Place(place.scope, place.phase, place.seq, (*place.within, call.name.replace("::", "."))[-8:])
         if call.name.startswith("[pytorch|"):  # the process and its threads
@@ -153,7 +153,7 @@ class Build:
             self.pending.append((place.seq, node))
 
     def _value(self, tensor: Tensor, phase: str) -> int:
-        """The value that a tensor is now. Ids are used again once a tensor is gone; the storage tells."""
+        """The value that a tensor is now. Ids are reused once a tensor is gone; the storage distinguishes them."""
         lying = self.latest.get(tensor.storage, [])
         if lying and all(other.dtype != tensor.dtype for other, _ in lying):
             self._forget(tensor.storage)  # another tensor in memory that was free, made where the trace did not look

@@ -70,7 +70,7 @@ def calls_in(raw: list[object]) -> list[Call]:
             continue
         parent = entry.get("ctrl_deps", entry.get("parent"))
         attrs = entry.get("attrs")
-        listed: Mapping[str, Any] = entry  # before schema 1.0.2 they stood in the node itself
+        listed: Mapping[str, Any] = entry  # before schema 1.0.2 they were in the node itself
         if isinstance(attrs, list):
             listed = {
                 str(attr.get("name")): attr.get("value")

@@ -35,7 +35,7 @@ class CompileId(NamedTuple):
 class Entry:
     kind: str  # "dynamo_output_graph", or the name of an artifact
     id: CompileId | None
-    data: Any  # what stands under the kind
+    data: Any  # what is under the kind
     rank: int | None = None
     payload: list[str] = field(default_factory=list[str])
 

@@ -306,7 +306,7 @@ def _argument(text: str) -> Argument:
 
 
 def names_in(text: str) -> list[str]:
-    """Every identifier in an argument that is no attribute and stands in no string."""
+    """Every identifier in an argument that is no attribute and in no string."""
     if "'" in text or '"' in text:
         text = re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", "''", text)
     return [m[0] for m in _NAME.finditer(text) if not (m.start() and text[m.start() - 1] == ".")]

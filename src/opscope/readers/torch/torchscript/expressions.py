@@ -1,4 +1,4 @@
-"""Expressions of TorchScript: operators become nodes, calls of modules and functions are put in where they stand."""
+"""Expressions of TorchScript: operators become nodes, calls of modules and functions are inlined."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def modules(root: Thing) -> Iterator[tuple[tuple[str, ...], Thing]]:
 
 
 def _changed(env: Env, first: Env, second: Env) -> list[Any]:
-    """What an `if` hands out: names that both branches set, and those from before that one of them set anew."""
+    """What an `if` hands out: names that both branches set, and those from before that one of them set again."""
     return [
         name
         for name, value in first.items()

@@ -61,7 +61,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the code stands: module, scope and callers."""
+    """Where the code is: module, scope and callers."""
 
     function: Function
     path: tuple[str, ...] = ()
@@ -238,7 +238,7 @@ def label_of(name: Any) -> str:
 
 
 def attribute(value: Any, depth: int = 0) -> Any:
-    """Plain data for an attribute: short, and never deeper than somebody wants to read."""
+    """Plain data for an attribute: short, and never too deep to read."""
     if isinstance(value, str):
         return value[:10_000]
     if value is None or isinstance(value, int | float | bool):

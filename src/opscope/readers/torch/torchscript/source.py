@@ -21,7 +21,7 @@ from opscope.ir import Frame
 from .objects import Pickle
 
 _TRACED = re.compile(r"^(.+?)\((\d{1,9})\): (.*)$", re.MULTILINE)
-# Frames of torch itself that stand around every module and every traced model.
+# Frames of torch itself that are around every module and every traced model.
 _MACHINERY = ("torch/jit/_trace.py", "torch/nn/modules/module.py", "torch/_dynamo/eval_frame.py")
 _DEF = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
 _MOST_LINES = 200_000  # of a file that we put together from its functions

@@ -74,7 +74,7 @@ NOTHING = Const(None)
 
 
 def _size_of(items: Sequence[Abstract]) -> int:
-    """How much somebody sees who walks through all of it: lists may name each other, each twice the one before."""
+    """How much a walk through all of it visits: lists may name each other, each twice the one before."""
     size = 1 + sum(item.size if isinstance(item, Seq | Dic) else 1 for item in items)
     if size > _MOST_PARTS:
         raise BadInput(f"a list or dict in its code has more than {_MOST_PARTS:,} parts")

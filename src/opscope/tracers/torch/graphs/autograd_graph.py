@@ -23,7 +23,7 @@ _ACCUMULATES = 2**63  # AccumulateGrad has no number of its own, but the largest
 
 
 class Backward:
-    """Builds the graph; keeps its functions for who wants to measure them."""
+    """Builds the graph; keeps its functions so that they can be measured."""
 
     def __init__(self, pools: Pools, names: Names, scope: Callable[[int], int]) -> None:
         self.pools = pools
@@ -129,7 +129,7 @@ class Backward:
         nulls = [slot for slot, (following, _) in enumerate(edges) if following is None]
         if nulls:
             attrs["no_gradient"] = nulls
-        # What adds to a leaf's gradient stands where that gradient comes from.
+        # What adds to a leaf's gradient belongs where that gradient comes from.
         comes_from = next((self._made_in[v] for values in given.values() for v in values if v in self._made_in), 0)
         scope = self.scope(number) if number < _ACCUMULATES else comes_from
         index = self.builder.node(

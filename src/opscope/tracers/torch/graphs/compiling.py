@@ -117,7 +117,7 @@ class Owners:
                 self._tensors[id(tensor)] = self._tensors.get(id(tensor)) or Named(name, "parameter")
 
     def base(self, placeholders: list[Any], examples: list[Any]) -> str:
-        """The full name of the module whose code a graph is from: after a graph break Dynamo begins anew inside."""
+        """The full name of the module whose code a graph is from: after a graph break Dynamo begins again inside."""
         for placeholder, example in zip(placeholders, examples, strict=False):
             known, source = self._tensors.get(id(example)), private.source_name(placeholder)
             inside = ".".join(_SOURCE.findall(source))

@@ -97,7 +97,7 @@ class _Graphs:
         return capture
 
     def _ended(self, run: Compiled) -> dict[int, list[Break]]:
-        """The break that ended each graph; one in code that gave no graph stands with the first."""
+        """The break that ended each graph; one in code that gave no graph is listed with the first."""
         ended: dict[int, list[Break]] = {}
         for found in run.breaks:
             numbers = [

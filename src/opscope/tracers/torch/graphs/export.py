@@ -105,7 +105,7 @@ def _storages(builder: GraphBuilder, built: Built, program: Any) -> None:
 
 
 def _memory(tensor: Any) -> int:
-    """Where a parameter's numbers are; fake ones are told apart by themselves."""
+    """Where a parameter's numbers are; fake ones are distinguished by identity."""
     try:
         return tensor.data_ptr() or id(tensor)
     except RuntimeError:

@@ -42,7 +42,7 @@ class FxGraph:
     places: Places
     owner: Any = None
     python_level: bool = False  # user-level calls (fx, Dynamo): opcode and target are worth showing
-    base: int = 0  # the scope of what stands in no module
+    base: int = 0  # the scope of what is in no module
     named: Callable[[Any], Named | None] = lambda node: None
     phase: Callable[[Any], str] = lambda node: "forward"
     # Joins nodes once all are there: gets the builder and the finished names.
@@ -126,7 +126,7 @@ class _Building:
             uses += self.held(str(node.target), callee)
         place = way.places.scope(node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack"))
         if not place and private.is_gradient_sum(node):
-            # Gradients that meet are added up by nobody's module: it stands where the later of them was made.
+            # Gradients that meet are added up in no module: the sum belongs where the later of them was made.
             place = max((self.scopes.get(source, 0) for source in node.all_input_nodes[-1:]), default=0)
         place = self.scopes[node] = place or way.base
         index = self.builder.node(
@@ -234,7 +234,7 @@ class _Building:
 
 
 def meta_value(node: Any) -> Any:
-    """The tensor, fake tensor or shape record that the node makes, whoever noted it; None where nobody did."""
+    """The tensor, fake tensor or shape record that the node makes, whoever noted it; None if it was not noted."""
     for key in ("val", "example_value", "tensor_meta"):
         if node.meta.get(key) is not None:
             return node.meta[key]

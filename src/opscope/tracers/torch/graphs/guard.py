@@ -98,7 +98,7 @@ _LOUD = ("torch._subclasses.fake_tensor", "torch._dynamo", "torch._export", "tor
 
 @contextmanager
 def _quiet() -> Generator[None, None, None]:
-    """Without the logs of some packages and of their parts: what they log as an error, we tell in one line."""
+    """Without the logs of some packages and of their parts: what they log as an error, we say in one line."""
     inside = tuple(f"{name}." for name in _LOUD)
     known = [name for name in logging.root.manager.loggerDict if name.startswith(inside)]
     loggers = [logging.getLogger(name) for name in (*_LOUD, *known)]

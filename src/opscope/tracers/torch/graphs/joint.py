@@ -85,7 +85,7 @@ class _Graphs:
         after, part = self.stage(f"forward{suffix}", forward, lambda node: "forward", whole)
         self.lower(whole, built, after, part)
 
-        def phase(node: Any) -> str:  # what the backward graph computes anew, to have less to keep
+        def phase(node: Any) -> str:  # what the backward graph computes again, to have less to keep
             return "recompute" if node.name in is_forward else "backward"
 
         after, part = self.stage(f"backward{suffix}", backward, phase, whole, gradients=True)

@@ -1,4 +1,4 @@
-"""The module that an operator stands in, from the `nn_module_stack` that fx, export and Dynamo keep."""
+"""The module that an operator is in, from the `nn_module_stack` that fx, export and Dynamo keep."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Places:
             if inside == path:
                 scope, before = 0, ""
             *containers, name = inside.split(".")
-            for container in containers:  # a ModuleList: in the path, but nobody calls it
+            for container in containers:  # a ModuleList: in the path, but never called
                 before = f"{before}.{container}".strip(".")
                 scope = self._pools.scope(scope, container, self._classes.get(before, ""))
             calls = self._calls.setdefault((scope, name), [])

@@ -38,7 +38,7 @@ def of_script(script: Any, *, how: str = "torchscript", warnings: list[str] | No
     except CannotOpen as reason:
         warnings.append(
             f"the calls could not be followed ({reason}): lines are those inside of functions, and the calls of one "
-            "module are not told apart"
+            "module are not distinguished"
         )
     inner = Walk(source, opened=True, trail=calls.trail)
     inlined = inner.run(inlined_graph)

@@ -338,7 +338,7 @@ class _Block:
     # -- calls ----------------------------------------------------------------------------------
 
     def open(self, node: Any) -> None:
-        """Go through the callee's graph as if it stood here."""
+        """Go through the callee's graph as if it were written here."""
         graph, home, arguments = self.callee(node)
         inner = _Block(self.walk, self.builder, {}, self.inside(node, home), self.outer, home or self.home)
         inner.bindings, inner.attributes, inner.number = self.bindings, self.attributes, self.number
@@ -429,7 +429,7 @@ class _Block:
         return users_frames([*self.place.frames, *script_frames(node)])
 
     def scope(self, node: Any) -> int:
-        """As torch's own inlined graph has it, which does not tell calls apart: most likely still the last one."""
+        """As torch's own inlined graph has it, which does not distinguish calls: most likely still the last one."""
         pools, names = self.walk.pools, private.module_hierarchy(node)
         if [entry.name for entry in pools.scope_chain(self.walk.last_scope)] == [name for name, _ in names]:
             return self.walk.last_scope

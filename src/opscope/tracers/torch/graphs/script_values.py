@@ -126,7 +126,7 @@ def class_name(module: Any) -> str:
 
 
 def script_frames(node: Any) -> tuple[Frame, ...]:
-    """The one line of a scripted node; its function is not told."""
+    """The one line of a scripted node; its function is not given."""
     found = python_frames(node.sourceRange())
     return tuple(found[-1:])
 

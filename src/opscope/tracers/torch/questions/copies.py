@@ -1,6 +1,6 @@
 """Copies of models whose tensors were replaced: what copy.deepcopy gives, at a third of the time.
 
-A module holds a dozen dictionaries for hooks, nearly always empty, and deepcopy takes each apart and builds it anew:
+A module holds a dozen dictionaries for hooks, nearly always empty, and deepcopy takes each apart and rebuilds it:
 that alone takes longer than a forward pass on fake tensors.
 """
 

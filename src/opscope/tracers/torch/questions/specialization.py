@@ -2,7 +2,7 @@
 
 A tracer that runs the model once keeps the branch that this input took, and the numbers that Python read out of it,
 without a word. So the model and the traced function are run on other inputs of the same shapes and types: where their
-results differ, the recorder's account of both runs tells which line read the data.
+results differ, the recorder's account of both runs shows which line read the data.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Subject:
 
 @contextmanager
 def alone(target: Any) -> Generator[None, None, None]:
-    """Whatever runs in here: torch is left as it was, and nobody hears of it."""
+    """Whatever runs in here: torch is left as it was, and nothing is logged."""
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")

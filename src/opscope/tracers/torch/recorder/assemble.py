@@ -116,7 +116,7 @@ class _Assembly:
             )
         if not self._r.has_sequences and any(phase == "backward" for phase in self._placed.phases):
             self._warnings.append(
-                f"torch {self._r.version} does not tell which operator a gradient belongs to: none are joined"
+                f"torch {self._r.version} does not say which operator a gradient belongs to: none are joined"
             )
         return rows
 
@@ -131,7 +131,7 @@ class _Assembly:
         if where:
             named = ", ".join(list(where)[:3]) + (", …" if len(where) > 3 else "")
             self._warnings.append(
-                f"torch.compile stood aside while this was recorded: {named} ran as written, operator by operator "
+                f"torch.compile was disabled while this was recorded: {named} ran as written, operator by operator "
                 "(how='dynamo' and how='joint' show what the compiler takes)"
             )
 
@@ -238,7 +238,7 @@ class _Assembly:
             )
             for lost in self._r.lost
         ]
-        why = "the module was called in a thread that was there before the recording, whose operators nobody records"
+        why = "the module was called in a thread that was started before the recording and is not recorded"
         scopes = Counter(scope_of(call) for call in self._r.unseen)
         return gaps + [Gap(why, scope=scope) for scope in scopes]
 

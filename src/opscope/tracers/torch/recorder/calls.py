@@ -78,7 +78,7 @@ class Calls:
             self._last[id(module)] = weakref.ref(module), call
 
     def _enter_unseen(self, module: Any, frame: FrameType, thread: int) -> None:
-        """A module that the recording knows is called in a thread that has no dispatch mode: nobody records it."""
+        """A module that the recording knows is called in a thread that has no dispatch mode: it is not recorded."""
         with self.lock:
             if self._modules.knows(module) and thread not in self.active:
                 self.unseen.append(len(self.rows))

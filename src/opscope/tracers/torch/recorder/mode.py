@@ -138,7 +138,7 @@ class Recorder:
                             address = value.untyped_storage()._cdata
                         except (RuntimeError, NotImplementedError):  # sparse
                             address = 0
-                        # The same object on the same memory, which nobody wrote: its window changes only in
+                        # The same object on the same memory, which was not written: its window changes only in
                         # operators that we see. All else is looked up.
                         if shown >= 0 and storage not in parts and storage_ids.get(address) == storage:
                             uses.append(shown << ARGUMENT_BITS | argument)
@@ -274,7 +274,7 @@ class Recorder:
                 uses.extend([part << ARGUMENT_BITS | self._argument(name) for part in parts])
             elif value is None:
                 uses.append(-1 << ARGUMENT_BITS | self._argument(name))
-            else:  # a number where a tensor may stand: `x + 1`
+            else:  # a number where a tensor may be: `x + 1`
                 constants.append(name)
                 constants.append(value)
         elif value is not None:
@@ -336,7 +336,7 @@ class Recorder:
         return known
 
     def _name_outside(self, frame: FrameType | None) -> None:
-        """Tensors met for the first time that nobody has named: what do the user's variables call them?"""
+        """Tensors met for the first time that have no name yet: what do the user's variables call them?"""
         outside = self._memory.outside
         new = [(value, reference()) for value, reference in outside[self._seen_outside :]]
         self._seen_outside = len(outside)
@@ -510,7 +510,7 @@ def _kind_of(value: Any, tensor_type: type[Any]) -> int:
 
 
 def _words_for(storage: Any) -> str:
-    """Memory is not kept, and its bytes are nobody's argument."""
+    """Memory is not kept, and its bytes are no argument."""
     return f"<{storage.nbytes()} bytes of memory>"
 
 

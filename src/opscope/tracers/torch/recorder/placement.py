@@ -96,7 +96,7 @@ class Placement:
         return self._pools.scope(0, f"step {step}") if step else 0
 
     def _places(self, forward: dict[int, int], originals: dict[int, int]) -> tuple[list[int], list[int]]:
-        """Scope and stack of every operator. A gradient operator stands where its forward operator stands."""
+        """Scope and stack of every operator. A gradient operator belongs where its forward operator is."""
         log = self._log
         scopes: list[int] = []
         stacks: list[int] = []

@@ -37,7 +37,7 @@ _CANNOT_SAY = (RuntimeError, ValueError, NotImplementedError, AttributeError, Ty
 
 class Session(session.Session):
     """With `steps`, the recording ends when every optimizer has made so many.
-    `lean`: without source lines, for who only counts. `fakes`: the mode of the fake tensors that are counted on.
+    `lean`: without source lines, for counting only. `fakes`: the mode of the fake tensors that are counted on.
     `before_write`: is called with the tensors that an operator is about to write."""
 
     def __init__(

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any, cast
 
-from opscope.tracers.frames import OWN
+from opscope.tracers.frames import OWN, frame_at
 from opscope.tracers.torch import private
 
 from .calls import Active, Calls
@@ -24,7 +24,7 @@ from .places import Places
 
 _POOLS = ("concurrent.futures.thread", "multiprocessing.pool")  # whose threads wait for work: that is wrapped instead
 _OPEN: list[Threads] = []
-_BEFORE: list[tuple[Any, str, Any]] = []  # what was wrapped: owner, name, what stood there
+_BEFORE: list[tuple[Any, str, Any]] = []  # what was wrapped: owner, name, what was there
 
 
 class Threads:
@@ -67,7 +67,7 @@ class Threads:
         top = stack[-1] if stack else None
         place = 0
         if not self._lean:
-            frame: FrameType | None = sys._getframe(1)
+            frame: FrameType | None = frame_at(1)
             while frame is not None and frame.f_code.co_filename.startswith(OWN):
                 frame = frame.f_back
             place = self._places.at(frame, top.frame if top else self._base, top.place if top else 0)
@@ -82,7 +82,7 @@ class Threads:
             self._members.add(thread)
             self._count += 1
             self.number[thread] = self._count
-            self._calls.active[thread] = [Active(call, module, sys._getframe(), place)]
+            self._calls.active[thread] = [Active(call, module, frame_at(0), place)]
             mode = self._new_mode()
             private.push_mode(mode)
             try:
