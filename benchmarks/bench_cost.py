@@ -30,13 +30,17 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from calibrate import calibrate, need
 
-from calibrate import calibrate
-from cost_models import MODELS
-from cost_ops import entries
-from cost_shown import PARTS
+need("torch")
+need("transformers")
+
+import torch  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+from cost_models import MODELS  # noqa: E402
+from cost_ops import entries  # noqa: E402
+from cost_shown import PARTS  # noqa: E402
 
 Answer = tuple[float, int | None]  # MACs, parameters
 Tool = Callable[[nn.Module, Tensor], Answer]
@@ -369,7 +373,7 @@ def main() -> None:
             if wanted and tool not in wanted and package not in wanted:
                 continue
             if importlib.util.find_spec(package) is None:
-                print(f"{tool:<22} is not installed: left out", flush=True)
+                print(f"{tool:<22} not installed: skipped", flush=True)
                 continue
             found = ask(tool, both, models, given.runs, with_ops=not both)
             if found is not None:

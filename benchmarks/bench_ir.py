@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import opscope
-from calibrate import calibrate
+from calibrate import calibrate, is_there
 from opscope import wire
 from opscope.ir import Capture, verify
 from synthetic import Rows, build, build_singly, rows
@@ -90,7 +90,8 @@ def main() -> None:
     report_model(capture, args.nodes, seconds_build, args.runs)
     report_wire(capture, args.nodes, args.runs)
     del capture
-    report_rival(table.first(args.rival), seconds_build / args.nodes, seconds_singly / args.nodes, args.runs)
+    if is_there("onnx_ir"):
+        report_rival(table.first(args.rival), seconds_build / args.nodes, seconds_singly / args.nodes, args.runs)
     report_jittor(args.runs)
 
 

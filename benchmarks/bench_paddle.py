@@ -15,10 +15,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import paddle
+from calibrate import calibrate, need
 
-import opscope
-from calibrate import calibrate
+need("paddle")
+
+import paddle  # noqa: E402
+
+import opscope  # noqa: E402
 
 
 def seconds(work: Callable[[], Any]) -> float:

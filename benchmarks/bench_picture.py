@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import corpus
+from calibrate import is_there
 
 
 def cpu(command: list[str], limit: float) -> float | None:
@@ -43,7 +43,7 @@ def main() -> None:
             "opscope, every operator": [*export, out, "--whole"],
             "opscope, as deep as can be read": [*export, out],
         }
-        if shutil.which("dot"):
+        if is_there("dot"):
             runs["dot -Tsvg"] = ["dot", "-Tsvg", dot, "-o", f"{out}.dot.svg"]
         print(f"{arguments.graph}: CPU seconds for an SVG")
         for name, command in runs.items():

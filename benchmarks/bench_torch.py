@@ -18,16 +18,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-import torch.nn.functional as F
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from calibrate import calibrate, need
 
-import opscope
-from calibrate import calibrate
+need("torch")
+
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+import opscope  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "torch"))
-from zoo import GPT, ResNet
+from zoo import GPT, ResNet  # noqa: E402
 
 Step = Callable[[], Any]
 WAYS = ("bare", "empty mode", "recorder")

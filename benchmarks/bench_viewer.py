@@ -19,6 +19,7 @@ import argparse
 import base64
 import importlib.metadata
 import itertools
+import shutil
 import statistics
 import subprocess
 import sys
@@ -30,13 +31,16 @@ from functools import cached_property
 from pathlib import Path
 
 import opscope
-from calibrate import calibrate
+from calibrate import calibrate, is_there, need
 from corpus import WIDE, make, write
-from viewers import frames, layouts
-from viewers.chromium import Chromium, Cost, Failed, Moment
-from viewers.frames import Frames, Standstill
-from viewers.report import Block, Check, update
-from viewers.tools import TOOLS, Opscope, Tool
+
+need("playwright")
+
+from viewers import frames, layouts  # noqa: E402
+from viewers.chromium import Chromium, Cost, Failed, Moment  # noqa: E402
+from viewers.frames import Frames, Standstill  # noqa: E402
+from viewers.report import Block, Check, update  # noqa: E402
+from viewers.tools import TOOLS, Opscope, Tool  # noqa: E402
 
 HERE = Path(__file__).parent
 PARTS = ["first", "expand", "memory", "pan", "stall", "group", "layout", "size"]
@@ -549,14 +553,23 @@ def installed(tool: Tool) -> bool:
 
 
 def versions(tools: list[Tool]) -> Block:
-    answer = subprocess.run(["chromium", "--version"], capture_output=True, text=True).stdout
-    found = {tool.name: tool.version() for tool in tools} | {"Chromium": answer.split()[1]} | layouts.versions()
+    found = {tool.name: tool.version() for tool in tools}
+    if shutil.which("chromium"):
+        answer = subprocess.run(["chromium", "--version"], capture_output=True, text=True).stdout
+        found["Chromium"] = answer.split()[1]
+    found |= layouts.versions()
     found["Python"] = sys.version.split()[0]
     listed = ", ".join(f"{name} {version}" for name, version in found.items())
     about = f"{__doc__.strip().splitlines()[0]} Calibration loop {calibrate():.3f} s. {listed}."
     block = Block("versions", "What was run", about)
     block.lines = ["", " ".join(__doc__.strip().rpartition("\n\n")[2].split())]
     return block
+
+
+def can_run(part: str) -> bool:
+    """Pages need a browser, layouts need Node."""
+    needed = {"layout": "node", "size": "python3"}.get(part, "chromium")
+    return is_there(needed)
 
 
 def main() -> None:
@@ -574,11 +587,12 @@ def main() -> None:
     unknown = [part for part in args.only if part not in PARTS] + [tool for tool in args.tools if tool not in names]
     if unknown:
         parser.error(f"no part or viewer: {', '.join(unknown)} (there are {', '.join(PARTS + names)})")
+    wanted = [part for part in PARTS if part in args.only and can_run(part)]
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args, Path(folder))
         blocks = [versions(bench.tools)]
         for part in PARTS:
-            if part in args.only:
+            if part in wanted:
                 log(f"-- {part}")
                 blocks.append(bench.run(part))
                 if not (args.quick or args.no_write):  # at once: a later part may be stopped

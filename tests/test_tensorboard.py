@@ -62,7 +62,7 @@ def events(folder: Path) -> list[bytes]:
     while data:
         (size,) = struct.unpack("<Q", data[:8])
         found.append(data[12 : 12 + size])
-        assert data[: 16 + size] == record(found[-1])  # the checksums too
+        assert data[: 16 + size] == b"".join(record(found[-1]))  # the checksums too
         data = data[16 + size :]
     return found
 

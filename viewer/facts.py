@@ -35,11 +35,15 @@ def text() -> str:
 
 def _lines() -> Iterator[str]:
     from opscope import wire
-    from opscope.ir import attributes, dtypes, enumerations, facts, spellings
+    from opscope.ir import attributes, chains, dtypes, enumerations, facts, spellings
 
     yield "// What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit."
     yield ""
     yield f"export const FILE_VERSION = {wire.VERSION};"
+    yield ""
+    yield "/** A chain of scopes that is longer than both ends together is printed as these; a label at most so long. */"
+    yield f"export const CHAIN_ENDS = {chains.ENDS};"
+    yield f"export const LONGEST_LABEL = {chains.LONGEST_LABEL};"
     for name, member in ENUMERATIONS.items():
         yield ""
         yield f"export const {name} = {_array(getattr(enumerations, name))} as const;"

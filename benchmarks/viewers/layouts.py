@@ -7,8 +7,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from calibrate import is_there
+
 VIEWER = Path(__file__).parent.parent.parent / "viewer"
 ENGINES = {"ours": "opscope", "dagre": "dagre", "elk": "ELK", "dot": "Graphviz dot"}
+if not is_there("dot"):
+    del ENGINES["dot"]
 
 
 def lay_out(engine: str, graph: Path, limit: float, repeat: int = 5, measured: bool = True) -> dict[str, Any]:
@@ -42,11 +46,13 @@ def versions() -> dict[str, str]:
     def package(name: str) -> str:
         return json.loads((VIEWER / "node_modules" / name / "package.json").read_text())["version"]
 
-    dot = subprocess.run(["dot", "-V"], capture_output=True, text=True).stderr  # "dot - graphviz version 2.43.0 (0)"
-    node = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout.strip()
-    return {
-        "dagre": package("@dagrejs/dagre"),
-        "elkjs": package("elkjs"),
-        "Graphviz": dot.split("version")[-1].split()[0],
-        "Node": node.lstrip("v"),
-    }
+    found: dict[str, str] = {}
+    if is_there("node"):
+        node = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout.strip()
+        found = {"dagre": package("@dagrejs/dagre"), "elkjs": package("elkjs"), "Node": node.lstrip("v")}
+    if "dot" in ENGINES:
+        dot = subprocess.run(
+            ["dot", "-V"], capture_output=True, text=True
+        ).stderr  # "dot - graphviz version 2.43.0 (0)"
+        found["Graphviz"] = dot.split("version")[-1].split()[0]
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,12 @@ class StatsTable:
     @property
     def rows(self) -> list[Row]:
         """Exact figures, one dictionary for each row."""
+        return list(self.each_row())
+
+    def each_row(self) -> Iterator[Row]:
+        """The same one by one, for tables of a million rows."""
         hidden = ("own", "scope")
-        return [{key: figure for key, figure in row.items() if key not in hidden} for row in self.report.rows]
+        return ({key: figure for key, figure in row.items() if key not in hidden} for row in self.report.rows)
 
     def __len__(self) -> int:
         return len(self.report.rows)

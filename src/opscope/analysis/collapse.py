@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +10,8 @@ import numpy.typing as npt
 from opscope.ir import PHASES, Graph
 from opscope.ir.columns import Int32
 
+Ints = npt.NDArray[np.int64]
+_OPS = 3  # operators that a box names
 _MOST_PARTS = 3_000  # more are not joined again: nobody reads so many boxes
 
 
@@ -35,49 +35,56 @@ class Collapsed:
 
 def collapse(graph: Graph, depth: int) -> Collapsed:
     """Each node goes to the box of its module at `depth` (1: the outermost modules) and its phase."""
-    outer = _ancestors(graph, depth)
-    key = outer[graph.node_scope].astype(np.int64) * len(PHASES) + graph.node_phase
-    box_of: npt.NDArray[np.int64]
-    keys, first, box_of = np.unique(_parts(graph, key), return_index=True, return_inverse=True)
-    keys = key[first]
-    rank = np.empty(len(keys), dtype=np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(keys))  # boxes in the order they first run
-    box_of = rank[box_of]
+    key = _keys(graph, depth)
+    parts, first, box_of = np.unique(_parts(graph, key), return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")  # boxes in the order they first run
+    rank = np.empty(len(parts), dtype=np.int64)
+    rank[order] = np.arange(len(parts))
+    box_of = rank[box_of.reshape(-1)]
+    sizes = np.bincount(box_of, minlength=len(parts)).tolist()
+    ops = _most_frequent(graph, box_of, len(parts))
     boxes: list[Box] = []
-    for i in np.argsort(first, kind="stable").tolist():
-        members = np.flatnonzero(box_of == rank[i])
-        ops = Counter(graph.pools.strings[op] for op in graph.node_op[members].tolist())
-        scope, phase = divmod(int(keys[i]), len(PHASES))
-        boxes.append(Box(PHASES[phase], scope, len(members), tuple(ops.most_common(3))))
+    ordered: list[int] = key[first[order]].tolist()
+    for i, of_box in enumerate(ordered):
+        scope, phase = divmod(of_box, len(PHASES))
+        boxes.append(Box(PHASES[phase], scope, sizes[i], tuple(ops[i])))
     return Collapsed(depth, boxes, _edges(graph, box_of))
 
 
-def _parts(graph: Graph, key: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _keys(graph: Graph, depth: int) -> Ints:
+    """What tells boxes apart, by node: a scope and a phase."""
+    return _ancestors(graph, depth)[graph.node_scope].astype(np.int64) * len(PHASES) + graph.node_phase
+
+
+def _parts(graph: Graph, key: Ints) -> Ints:
     """A number for each node: those of one box have the same. A box is split where it would be part of a cycle."""
-    _, box_of = np.unique(key, return_inverse=True)
+    keys, of_node = np.unique(key, return_inverse=True)
+    box_of: Ints = of_node.reshape(-1).astype(np.int64)
     source, target = _node_edges(graph)
-    edges = set(zip(box_of[source].tolist(), box_of[target].tolist(), strict=True))
-    looping = _in_cycles(int(box_of.max(initial=-1)) + 1, edges)
+    looping = _in_cycles(len(keys), _pairs(box_of[source], box_of[target], len(keys)))
     if not looping:
         return box_of
     # Each way into another box is a step down, and a box holds the nodes of one level: then all ways lead down.
-    level = np.zeros(graph.n_nodes, dtype=np.int64)
+    levels = [0] * graph.n_nodes
     ahead = source < target  # loops of the model's own are left aside
     order = np.argsort(target[ahead], kind="stable")
-    for one, other in zip(source[ahead][order].tolist(), target[ahead][order].tolist(), strict=True):
-        level[other] = max(level[other], level[one] + (box_of[one] != box_of[other]))
+    begins, ends = source[ahead][order], target[ahead][order]
+    steps: list[bool] = (box_of[begins] != box_of[ends]).tolist()
+    for one, other, step in zip(begins.tolist(), ends.tolist(), steps, strict=True):
+        levels[other] = max(levels[other], levels[one] + step)
     split = np.isin(box_of, list(looping))
+    level = np.array(levels, dtype=np.int64)
     _, part_of = np.unique(np.where(split, level, 0) * len(key) + box_of, return_inverse=True)
-    return _joined(part_of, box_of, source[ahead], target[ahead])
+    return _joined(part_of.reshape(-1).astype(np.int64), box_of, begins, ends)
 
 
-def _joined(part_of: npt.NDArray[np.int64], box_of: npt.NDArray[np.int64], source: Any, target: Any) -> Any:
+def _joined(part_of: Ints, box_of: Ints, source: Int32, target: Int32) -> Ints:
     """Levels of one box that nothing lies between are one part."""
     owner = dict(zip(part_of.tolist(), box_of.tolist(), strict=True))
     if len(owner) > _MOST_PARTS:
         return part_of
     after: dict[int, set[int]] = {part: set() for part in owner}
-    for one, other in set(zip(part_of[source].tolist(), part_of[target].tolist(), strict=True)):
+    for one, other in _pairs(part_of[source], part_of[target], len(owner)):
         if one != other:
             after[one].add(other)
     now = {part: part for part in owner}
@@ -112,7 +119,7 @@ def _reaches(after: dict[int, set[int]], start: set[int], end: int) -> bool:
     return False
 
 
-def _in_cycles(count: int, edges: set[tuple[int, int]]) -> set[int]:
+def _in_cycles(count: int, edges: list[tuple[int, int]]) -> set[int]:
     """The boxes on cycles, and those between cycles: what is left when all that begins or ends a way is taken away."""
     left = set(range(count))
     for forwards in (True, False):
@@ -138,6 +145,8 @@ def readable(graph: Graph, most: int = 40) -> Collapsed:
     """As deep as stays readable: the largest depth with at most `most` boxes."""
     best = collapse(graph, 1)
     for depth in range(2, 12):
+        if len(np.unique(_keys(graph, depth))) > most:
+            break  # boxes are at least as many, and looked for in less time than they are made
         deeper = collapse(graph, depth)
         if len(deeper.boxes) > most:
             break
@@ -145,16 +154,29 @@ def readable(graph: Graph, most: int = 40) -> Collapsed:
     return best
 
 
+def _most_frequent(graph: Graph, box_of: Ints, boxes: int) -> list[list[tuple[str, int]]]:
+    """The three most frequent operators of every box; of equals those that run first."""
+    strings = graph.pools.strings
+    pair = box_of * len(strings) + graph.node_op
+    pairs, first, counts = np.unique(pair, return_index=True, return_counts=True)
+    box, op = np.divmod(pairs, len(strings))
+    found: list[list[tuple[str, int]]] = [[] for _ in range(boxes)]
+    order = np.lexsort((first, -counts, box))
+    boxes_in_order: list[int] = box[order].tolist()
+    for owner, name, count in zip(boxes_in_order, op[order].tolist(), counts[order].tolist(), strict=True):
+        if len(found[owner]) < _OPS:
+            found[owner].append((strings[name], count))
+    return found
+
+
 def _ancestors(graph: Graph, depth: int) -> Int32:
     """For every scope the one around it at `depth`, or itself if it is not that deep."""
-    scopes = graph.pools.scopes
-    outer = np.zeros(len(scopes), dtype=np.int32)
-    level = np.zeros(len(scopes), dtype=np.int32)
-    for i, scope in enumerate(scopes):  # parents come first
-        if i:
-            level[i] = level[scope.parent] + 1
-            outer[i] = i if level[i] <= depth else outer[scope.parent]
-    return outer
+    level = graph.pools.scope_chains.level
+    outer = list(range(len(level)))
+    for i, scope in enumerate(graph.pools.scopes):  # parents come first
+        if level[i] > depth:
+            outer[i] = outer[scope.parent]
+    return np.array(outer, dtype=np.int32)
 
 
 def _node_edges(graph: Graph) -> tuple[Int32, Int32]:
@@ -165,7 +187,18 @@ def _node_edges(graph: Graph) -> tuple[Int32, Int32]:
     return producer[made], graph.use_node[read][made]
 
 
-def _edges(graph: Graph, box_of: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    source, target = _node_edges(graph)
-    counts = Counter((int(s), int(t)) for s, t in zip(box_of[source], box_of[target], strict=True) if s != t)
-    return [(s, t, n) for (s, t), n in sorted(counts.items())]
+def _edges(graph: Graph, box_of: Ints) -> list[tuple[int, int, int]]:
+    source, target = (box_of[ends] for ends in _node_edges(graph))
+    apart = source != target
+    boxes = int(box_of.max(initial=0)) + 1
+    pairs, counts = np.unique(source[apart] * boxes + target[apart], return_counts=True)
+    begins: list[int] = (pairs // boxes).tolist()
+    ends: list[int] = (pairs % boxes).tolist()
+    times: list[int] = counts.tolist()
+    return list(zip(begins, ends, times, strict=True))
+
+
+def _pairs(begins: Ints, ends: Ints, count: int) -> list[tuple[int, int]]:
+    """Pairs of numbers below `count`, each once."""
+    begin, end = np.divmod(np.unique(begins * count + ends), max(count, 1))
+    return list(zip(begin.tolist(), end.tolist(), strict=True))

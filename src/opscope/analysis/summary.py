@@ -74,9 +74,9 @@ def phase_counts(graph: Graph) -> dict[str, int]:
 
 
 def op_counts(graph: Graph) -> Counter[str]:
-    counts = np.bincount(graph.node_op)
     strings = graph.pools.strings
-    return Counter({strings[i]: int(counts[i]) for i in np.flatnonzero(counts).tolist()})
+    ops, counts = np.unique(graph.node_op, return_counts=True)
+    return Counter({strings[op]: n for op, n in zip(ops.tolist(), counts.tolist(), strict=True)})
 
 
 def used_scopes(graph: Graph) -> set[int]:
@@ -102,8 +102,13 @@ class Tally:
 def tally(graph: Graph, role: str) -> Tally:
     """Counted by storage: an updated parameter is the same parameter."""
     owners = np.unique(graph.value_storage[graph.value_role == ROLES.index(role)])
-    sizes = [graph.pools.types[int(graph.value_type[owner])].elements for owner in owners]
-    return Tally(len(owners), sum(size for size in sizes if size is not None), sum(size is None for size in sizes))
+    types, counts = np.unique(graph.value_type[owners], return_counts=True)
+    sizes = [(graph.pools.types[type_].elements, n) for type_, n in zip(types.tolist(), counts.tolist(), strict=True)]
+    return Tally(
+        len(owners),
+        sum(size * n for size, n in sizes if size is not None),
+        sum(n for size, n in sizes if size is None),
+    )
 
 
 @dataclass(frozen=True)

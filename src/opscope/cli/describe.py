@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
+from rich.tree import Tree as Branches
 
 from opscope import ops
 from opscope.analysis import summary
+from opscope.analysis.costs.rollup import Tree
 from opscope.ir import PHASES, Capture, Graph, Stage, scope_label
+from opscope.ir.graph import Csr
 from opscope.ir.widths import cut
 
 # The same hues as in the page and in pictures.
@@ -27,6 +31,9 @@ COLOURS = {
 }
 _BAR = 28
 _TREE_LINES = 24
+_MOST_MODULES = 200  # of one module
+_MOST_STAGES = 200
+_MOST_WARNINGS = 200
 
 
 def console() -> Console:
@@ -39,7 +46,12 @@ def console() -> Console:
 
 def describe(capture: Capture, title: str) -> RenderableType:
     parts: list[RenderableType] = [_title(capture, title)]
-    for stage in capture.stages:
+    stages = capture.stages
+    for stage in stages[: _MOST_STAGES - 1]:
+        parts.append(_stage(capture, stage))
+    if len(stages) > _MOST_STAGES:
+        parts.append(Text(f"\n… {len(stages) - _MOST_STAGES:,} more stages …", style="dim"))
+    for stage in stages[_MOST_STAGES - 1 :][-1:]:
         parts.append(_stage(capture, stage))
     warnings = capture.all_warnings()
     if warnings:
@@ -137,26 +149,42 @@ def _bars(rows: list[tuple[str, int, str]]) -> RenderableType:
 
 def _modules(graph: Graph) -> RenderableType:
     """The module tree as deep as it fits, each with its number of operators per phase."""
-    inside = _operators_inside(graph)
-    children: dict[int, list[int]] = {}
-    for scope in sorted(inside):
-        if scope:
-            children.setdefault(graph.pools.scopes[scope].parent, []).append(scope)
-    depth = _deepest_that_fits(children)
-    root = Tree("", hide_root=True, guide_style="grey50")
-    todo: list[tuple[int, Tree, int]] = [(0, root, 0)]
+    tree = Tree(graph)
+    children = _children(tree)
+    inside = [tree.up(_in_phase(graph, phase, len(tree.parent))) for phase in range(len(PHASES))]
+    depth = _deepest_that_fits(tree)
+    root = Branches("", hide_root=True, guide_style="grey50")
+    todo: list[tuple[int, Branches, int]] = [(0, root, 0)]
     while todo:
         scope, branch, level = todo.pop()
-        for child in children.get(scope, []) if level < depth else []:
-            twig = branch.add(
-                _module_line(graph, child, inside[child], len(children.get(child, [])), level + 1 == depth)
-            )
-            todo.append((child, twig, level + 1))
+        if level == depth:
+            continue
+        inner = children.row(scope).tolist()
+        for child in inner[:_MOST_MODULES]:
+            phases = Counter({phase: n for phase, column in enumerate(inside) if (n := int(column[child]))})
+            line = _module_line(graph, child, phases, len(children.row(child)), level + 1 == depth)
+            todo.append((child, branch.add(line), level + 1))
+        if len(inner) > _MOST_MODULES:
+            branch.add(Text(f"… and {len(inner) - _MOST_MODULES:,} more modules", style="dim"))
     outside = Counter[int](graph.node_phase[graph.node_scope == 0].tolist())
     if outside:
         line = Text("outside any module", style="dim")
         root.add(line.append_text(_by_phase(outside)))
     return Padding(root, (0, 0, 0, 2))
+
+
+def _in_phase(graph: Graph, phase: int, scopes: int) -> npt.NDArray[np.int64]:
+    return np.bincount(graph.node_scope[graph.node_phase == phase], minlength=scopes)
+
+
+def _children(tree: Tree) -> Csr:
+    """The modules in each module that have operators, by number."""
+    used = np.flatnonzero(tree.has_nodes)
+    used = used[used > 0]
+    placed = used[np.argsort(tree.parent[used], kind="stable")]
+    start = np.zeros(len(tree.parent) + 1, dtype=np.int32)
+    np.cumsum(np.bincount(tree.parent[used], minlength=len(tree.parent)), out=start[1:])
+    return Csr(start, placed.astype(np.int32))
 
 
 def _module_line(graph: Graph, scope: int, phases: Counter[int], children: int, closed: bool) -> Text:
@@ -178,35 +206,29 @@ def _by_phase(phases: Counter[int]) -> Text:
     return line
 
 
-def _operators_inside(graph: Graph) -> dict[int, Counter[int]]:
-    inside: dict[int, Counter[int]] = {}
-    own = Counter(zip(graph.node_scope.tolist(), graph.node_phase.tolist(), strict=True))
-    for (scope, phase), n in own.items():
-        while scope > 0:
-            inside.setdefault(scope, Counter())[phase] += n
-            scope = graph.pools.scopes[scope].parent
-    return inside
-
-
-def _deepest_that_fits(children: dict[int, list[int]]) -> int:
-    level, lines, depth = children.get(0, []), 0, 0
-    while level:
-        lines += len(level)
+def _deepest_that_fits(tree: Tree) -> int:
+    used = tree.level[tree.has_nodes]
+    lines, depth = 0, 0
+    for modules in np.bincount(used)[1:].tolist():
+        lines += modules
         if lines > _TREE_LINES and depth:
             break
         depth += 1
-        level = [grandchild for child in level for grandchild in children.get(child, [])]
     return depth
 
 
 def _warnings(warnings: list[str]) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
-    for text in warnings:
+    for text in warnings[:_MOST_WARNINGS]:
         grid.add_row(Text("!", style="bold yellow"), Text(clipped(text, 600)))
+    if len(warnings) > _MOST_WARNINGS:
+        grid.add_row("", Text(f"… and {len(warnings) - _MOST_WARNINGS:,} more", style="dim"))
     return Group(_heading("Warnings", "what this capture is missing, and why"), Padding(grid, (0, 0, 0, 2)))
 
 
 def clipped(text: Any, most: int) -> str:
     """Text on one line, without terminal escape sequences."""
-    plain = "".join(c if c.isprintable() else "�" for c in str(text))
+    plain = str(text)
+    if not plain.isprintable():
+        plain = "".join(c if c.isprintable() else "�" for c in plain)
     return cut(plain, most)

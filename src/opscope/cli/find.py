@@ -6,12 +6,14 @@ from typing import Any
 
 import click
 
+from opscope.analysis.search.conditions import Measured
+from opscope.analysis.search.find import find as found
 from opscope.capture import Capture
-from opscope.ir import Node
-from opscope.ir.places import users_frame
+from opscope.ir.rows import Rows
 
 from .common import STAGE, opened
-from .streams import to_json
+from .rows import print_rows
+from .table import print_nodes
 
 
 @click.command()
@@ -35,28 +37,32 @@ def command(capture: Capture, query: tuple[str, ...], stage: str | None, as_json
     Fields: op kind name scope class phase role dtype shape attr file line kernel
             time norm min max mean std nan inf
     """
-    nodes = capture.find(" ".join(query), stage)
-    shown = nodes[:limit]
+    chosen = capture.stage(stage)
+    graph = chosen.graph
+    measured = Measured.of(capture, capture.stages.index(chosen))
+    nodes = found(graph, " ".join(query), capture.origin.framework, measured)
+    shown = nodes[:limit].tolist()
     if as_json:
-        rows = {"found": len(nodes), "nodes": [_row(node) for node in shown]}
-        click.echo(to_json(rows))
+        rows = Rows(graph)
+        click.echo(f'{{\n  "found": {len(nodes)},\n  "nodes": ', nl=False)
+        print_rows((_row(rows, node) for node in shown), "  ")
+        click.echo("\n}")
         return
-    from .table import print_nodes
-
-    print_nodes(shown)
+    print_nodes(graph, shown)
     more = f", {len(shown):,} of them shown" if len(shown) < len(nodes) else ""
     click.echo(f"{len(nodes):,} operator{'' if len(nodes) == 1 else 's'} found{more}", err=True)
 
 
-def _row(node: Node) -> dict[str, Any]:
-    place = users_frame(node.frames)
+def _row(rows: Rows, node: int) -> dict[str, Any]:
+    place, types = rows.users_frame(node), rows.graph.pools.types
+    outputs = [(rows.strings[rows.value_name[v]], types[rows.value_type[v]]) for v in rows.made(node)]
     return {
-        "node": node.index,
-        "op": node.op,
-        "name": node.name,
-        "phase": node.phase,
-        "scope": node.path,
-        "outputs": [{"name": v.name, "dtype": v.type.dtype or None, "shape": v.type.shape} for v in node.outputs],
+        "node": node,
+        "op": rows.strings[rows.op[node]],
+        "name": rows.strings[rows.name[node]],
+        "phase": rows.phase(node),
+        "scope": rows.path(rows.scope[node]),
+        "outputs": [{"name": name, "dtype": type_.dtype or None, "shape": type_.shape} for name, type_ in outputs],
         "file": None if place is None else place.file,
         "line": None if place is None else place.line or None,
     }

@@ -6,6 +6,7 @@ import click
 
 from opscope.capture import Capture
 from opscope.errors import OpscopeError
+from opscope.ir.text import lines, stage_lines
 
 from .common import STAGE, opened
 
@@ -26,20 +27,18 @@ def command(capture: Capture, stage: str | None, style: str) -> None:
     native  the framework's own IR           (if the capture has it)
     """
 
+    from .table import print_lines, print_nodes
+
     if style == "text" and stage is None:
-        click.echo(capture.text(), nl=False)
+        print_lines(lines(capture))
         return
     chosen = capture.stage(stage)
     if style == "text":
-        from opscope.ir.text import dump_stage
-
-        click.echo(dump_stage(chosen), nl=False)
+        print_lines(stage_lines(chosen))
     elif style in chosen.listings:
         click.echo(chosen.listings[style].text)
     elif style == "table":
-        from .table import print_nodes
-
-        print_nodes(chosen.graph.nodes)
+        print_nodes(chosen.graph)
     else:
         # the other listings (`symbols`, `signature`) are for the page
         texts = [kind for kind in STYLES[2:] if kind in chosen.listings]

@@ -10,6 +10,7 @@ import click
 from opscope.capture import Capture
 
 from .common import STAGE, opened
+from .rows import print_rows
 from .streams import to_json
 
 BY = ("module", "op", "kind", "node", "kernel", "phase")
@@ -75,7 +76,10 @@ def command(
     options: dict[str, Any] = {"columns": columns, "depth": depth, "sort": sort, "top": top, "fold": not no_fold}
     found = stats.table(by, device=device, **options)
     if form == "json":
-        click.echo(to_json({"total": stats.totals(), "rows": found.rows}))
+        total = to_json(stats.totals()).replace("\n", "\n  ")
+        click.echo(f'{{\n  "total": {total},\n  "rows": ', nl=False)
+        print_rows(found.each_row(), "  ")
+        click.echo("\n}")
     elif form == "csv":
         click.echo(found.csv(), nl=False)
     elif form == "markdown":

@@ -41,8 +41,13 @@ def prepare() -> None:
 
 def to_json(data: Any) -> str:
     """JSON for a program: the same data in every encoding."""
+    return json.dumps(data, ensure_ascii=not takes_every_text(), indent=2)
+
+
+def takes_every_text() -> bool:
+    """Whether standard output has a sign for everything."""
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
-    return json.dumps(data, ensure_ascii=codecs.lookup(encoding).name != "utf-8", indent=2)
+    return codecs.lookup(encoding).name == "utf-8"
 
 
 def flush() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain, islice
 
 import click
 
-from opscope.ir import Node, Value
-from opscope.ir.places import users_frame
+from opscope.ir import Graph
+from opscope.ir.rows import Rows
 from opscope.ir.widths import left, width
 
 from .describe import COLOURS, clipped
@@ -23,38 +23,54 @@ _ANSI = {
     "green3": "green",
     "grey50": 8,
 }
+_BLOCK = 1000  # lines
 _HEAD = ("#", "phase", "op", "outputs", "inputs", "module", "source")
 _WIDE = (6, 9, 20, 30, 30, 34, 30)  # when piped: wider where the first rows need it; what is longer is never cut
 _MOST_WIDE = 80
 _LOOKED_AT = 1_000  # rows
 
 
-def print_nodes(nodes: Iterable[Node]) -> None:
+def print_nodes(graph: Graph, nodes: Iterable[int] | None = None) -> None:
+    """These operators of a graph, or all."""
     terminal = sys.stdout.isatty()
-    coming = ((node.phase, tuple(_cells(node))) for node in nodes)
+    rows = Rows(graph)
+    chosen = range(graph.n_nodes) if nodes is None else nodes
+    coming = ((node, _cells(rows, node)) for node in chosen)
     first = list(islice(coming, 0 if terminal else _LOOKED_AT))
     widths = _fitted(shutil.get_terminal_size().columns) if terminal else _needed([cells for _, cells in first])
     click.secho(_line(_HEAD, widths, terminal), bold=True)
-    for phase, cells in chain(first, coming):
-        line = _line(cells, widths, terminal)
-        click.secho(line, fg=_ANSI[COLOURS[phase]]) if terminal else click.echo(line)
+    if terminal:
+        for node, cells in coming:
+            click.secho(_line(cells, widths, terminal), fg=_ANSI[COLOURS[rows.phase(node)]])
+    else:
+        print_lines(_line(cells, widths, terminal) for _, cells in chain(first, coming))
 
 
-def _cells(node: Node) -> Iterator[str]:
-    yield str(node.index)
-    yield node.phase
-    yield node.op
-    yield ", ".join(_made(value) for value in node.outputs)
-    yield ", ".join("null" if use.value is None else f"%{use.value.index}" for use in node.uses)
-    yield node.path
-    place = users_frame(node.frames)
+def print_lines(lines: Iterable[str]) -> None:
+    """Many lines: written in blocks, because a line by itself is flushed each time."""
+    source = iter(lines)
+    while block := list(islice(source, _BLOCK)):
+        click.echo("\n".join(block))
+
+
+def _cells(rows: Rows, node: int) -> tuple[str, ...]:
+    place = rows.users_frame(node)
     # The last two parts of a path identify the file; the rest is usually the same for all.
     parts = [] if place is None else place.file.replace("\\", "/").split("/")[-2:]
-    yield "" if place is None else f"{'/'.join(parts)}:{place.line}"
+    return (
+        str(node),
+        rows.phase(node),
+        rows.strings[rows.op[node]],
+        ", ".join([_made(rows, value) for value in rows.made(node)]),
+        ", ".join([f"%{value}" if value >= 0 else "null" for value in rows.used(node)]),
+        rows.path(rows.scope[node]),
+        "" if place is None else f"{'/'.join(parts)}:{place.line}",
+    )
 
 
-def _made(value: Value) -> str:
-    return f"%{value.index}{' ' + value.name if value.name else ''} {value.type}"
+def _made(rows: Rows, value: int) -> str:
+    name = rows.value_name[value]
+    return f"%{value}{' ' + rows.strings[name] if name else ''} {rows.type_text(rows.value_type[value])}"
 
 
 def _needed(rows: list[tuple[str, ...]]) -> tuple[int, ...]:
@@ -74,5 +90,5 @@ def _fitted(columns: int) -> tuple[int, ...]:
 
 
 def _line(cells: tuple[str, ...], widths: tuple[int, ...], cut: bool) -> str:
-    shown = (left(clipped(cell, wide if cut else 10_000), wide) for cell, wide in zip(cells, widths, strict=True))
+    shown = [left(clipped(cell, wide if cut else 10_000), wide) for cell, wide in zip(cells, widths, strict=True)]
     return "  ".join(shown).rstrip()

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from opscope.analysis.collapse import collapse
+from opscope.analysis.costs.rollup import Tree
 from opscope.export import edge_words
 from opscope.files import replacing
-from opscope.ir import Capture, Graph, Node, Value, scope_label
-from opscope.ir.places import users_frame
+from opscope.ir import Capture, Graph, scope_label
+from opscope.ir.graph import Csr
+from opscope.ir.rows import Rows
 
 from .registry import Options
 
@@ -50,23 +55,17 @@ def export(capture: Capture, path: Path, options: Options) -> None:
 def _whole(graph: Graph, words: list[str] | None = None) -> Iterator[str]:
     words = edge_words.types_by_value(graph, _USUAL) if words is None else words
     yield _HEAD
-    children: dict[int, list[int]] = {}
-    for i, scope in enumerate(graph.pools.scopes):
-        if i:
-            children.setdefault(scope.parent, []).append(i)
-    nodes: dict[int, list[int]] = {}
-    for node, scope in enumerate(graph.node_scope.tolist()):
-        nodes.setdefault(scope, []).append(node)
-    yield from _cluster(graph, children, nodes)
+    rows = _Words(graph)
+    yield from _cluster(graph, rows)
     for index in graph.inputs.tolist():
         value = graph.value(index)
         label = quoted(f"{value.name or 'input'}\n{value.type}")
         yield f'  v{index} [label={label}, shape=ellipse, fillcolor="#fffde7"];'
     inputs = set(graph.inputs.tolist())
-    for node in graph.nodes:
-        for use in node.uses:
-            if use.value is not None and (use.value.producer is not None or use.value.index in inputs):
-                yield f"  {_end(use.value)} -> n{node.index} [label={quoted(words[use.value.index])}];"
+    for node in range(graph.n_nodes):
+        for value in rows.read.used(node):
+            if value >= 0 and (rows.read.producer[value] >= 0 or value in inputs):
+                yield f"  {rows.end(value)} -> n{node} [label={rows.quoted(words[value])}];"
     for source, target in zip(
         graph.links_of("grad").source.tolist(), graph.links_of("grad").target.tolist(), strict=True
     ):
@@ -74,9 +73,19 @@ def _whole(graph: Graph, words: list[str] | None = None) -> Iterator[str]:
     yield "}"
 
 
-def _cluster(graph: Graph, children: dict[int, list[int]], nodes: dict[int, list[int]]) -> Iterator[str]:
+def _by_scope(column: npt.NDArray[Any], scopes: int) -> Csr:
+    """The rows of each scope, in order."""
+    start = np.zeros(scopes + 1, dtype=np.int32)
+    np.cumsum(np.bincount(column, minlength=scopes), out=start[1:])
+    return Csr(start, np.argsort(column, kind="stable").astype(np.int32))
+
+
+def _cluster(graph: Graph, rows: _Words) -> Iterator[str]:
     """Clusters from the root down, without recursion: scopes may be nested to any depth."""
-    full = _scopes_with_nodes(graph, nodes)
+    tree = Tree(graph)
+    scopes, full = graph.pools.scopes.rows(), tree.has_nodes
+    nodes = _by_scope(graph.node_scope, len(scopes))
+    children = _by_scope(np.maximum(tree.parent, 0), len(scopes))
     todo: list[tuple[int, bool]] = [(0, True)]
     while todo:
         scope, opening = todo.pop()
@@ -84,35 +93,37 @@ def _cluster(graph: Graph, children: dict[int, list[int]], nodes: dict[int, list
             yield "  }"
             continue
         if scope:
-            entry = graph.pools.scopes[scope]
+            entry = scopes[scope]
             title = scope_label(entry) + (f" ({entry.cls})" if entry.cls and entry.name else "")
             yield f'  subgraph cluster_{scope} {{ label={quoted(title)}; style=rounded; color="#b0bec5"; fontsize=11;'
             todo.append((scope, False))
-        for node in nodes.get(scope, ()):
-            yield _node(graph.node(node))
-        todo += [(child, True) for child in reversed(children.get(scope, [])) if child in full]
+        yield from map(rows.node, nodes.row(scope).tolist())
+        todo += [(child, True) for child in reversed(children.row(scope).tolist()) if child and full[child]]
 
 
-def _scopes_with_nodes(graph: Graph, nodes: dict[int, list[int]]) -> set[int]:
-    full: set[int] = set()
-    for scope in nodes:
-        while scope >= 0 and scope not in full:
-            full.add(scope)
-            scope = graph.pools.scopes[scope].parent
-    return full
+class _Words:
+    """Operators and values as DOT has them."""
 
+    def __init__(self, graph: Graph) -> None:
+        self.read = Rows(graph)
+        self.quoted = lru_cache(1 << 14)(quoted)  # what many values share
 
-def _node(node: Node) -> str:
-    made = ", ".join(f"{value.name + ': ' if value.name else ''}{value.type}" for value in node.outputs)
-    place = users_frame(node.frames)
-    where = f"{place.file}:{place.line}" if place is not None else ""
-    label = quoted(f"{node.op}\n{made}" if made else node.op)
-    return f'  n{node.index} [label={label}, fillcolor="{_FILL[node.phase]}", tooltip={quoted(where or node.op)}];'
+    def node(self, node: int) -> str:
+        read = self.read
+        made = ", ".join([self._made(value) for value in read.made(node)])
+        place, op = read.users_frame(node), read.strings[read.op[node]]
+        where = f"{place.file}:{place.line}" if place is not None else ""
+        label = quoted(f"{op}\n{made}" if made else op)
+        return f'  n{node} [label={label}, fillcolor="{_FILL[read.phase(node)]}", tooltip={quoted(where or op)}];'
 
+    def _made(self, value: int) -> str:
+        name = self.read.value_name[value]
+        text = self.read.type_text(self.read.value_type[value])
+        return f"{self.read.strings[name]}: {text}" if name else text
 
-def _end(value: Value) -> str:
-    producer = value.producer
-    return f"v{value.index}" if producer is None else f"n{producer.index}"
+    def end(self, value: int) -> str:
+        producer = self.read.producer[value]
+        return f"v{value}" if producer < 0 else f"n{producer}"
 
 
 def _boxes(graph: Graph, depth: int) -> Iterator[str]:
@@ -133,5 +144,6 @@ def _boxes(graph: Graph, depth: int) -> Iterator[str]:
 def quoted(text: str) -> str:
     """A DOT string: quotes and backslashes escaped, control characters gone, overlong text cut."""
     text = text if len(text) <= 400 else text[:399] + "…"
-    safe = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
-    return '"' + safe.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -41,12 +41,13 @@ def suiting(capture: Capture, stage: int) -> tuple[str, ...]:
 
 def by_value(capture: Capture, stage: int, words: Sequence[str]) -> list[str]:
     """The lines of each value, with newlines between them."""
-    lines = [[text] if text else [] for text in types_by_value(capture.stages[stage].graph, words)]
+    texts = types_by_value(capture.stages[stage].graph, words)
     table = gradients_of(capture, stage)
     if table is not None:
         for row, value in enumerate(table.index.tolist()):
-            lines[value] += _seen(table, row, words)
-    return ["\n".join(parts) for parts in lines]
+            lines = [texts[value]] if texts[value] else []
+            texts[value] = "\n".join(lines + _seen(table, row, words))
+    return texts
 
 
 def types_by_value(graph: Graph, words: Sequence[str]) -> list[str]:

@@ -64,13 +64,13 @@ def frame(capture: Capture, table: str, stage: str | None = None) -> Frame:
 
 def _nodes(graph: Graph) -> Frame:
     pools = graph.pools
-    frames = [pools.frames_of(stack)[-1] if stack else pools.frames[0] for stack in range(len(pools.stacks))]
+    frames = [pools.frames[stack.frame] for stack in pools.stacks]  # the innermost; the empty stack has the empty one
     return {
         "node": _rows(graph.n_nodes),
         "op": _strings(graph, graph.node_op),
         "name": _strings(graph, graph.node_name),
         "phase": Coded(graph.node_phase.astype(np.int32), PHASES),
-        "scope": Coded(graph.node_scope, [pools.scope_path(i) for i in range(len(pools.scopes))]),
+        "scope": Coded(graph.node_scope, pools.scope_paths()),
         "class": Coded(graph.node_scope, [scope.cls for scope in pools.scopes]),
         "attrs": Coded(graph.node_attrs, pools.attr_texts.rows()),
         "file": Coded(graph.node_stack, [frame.file for frame in frames]),
@@ -112,7 +112,7 @@ def _scopes(graph: Graph) -> Frame:
     return {
         "scope": rows,
         "parent": Masked(np.array([s.parent for s in scopes], dtype=np.int32), rows > 0),
-        "path": Coded(rows, [graph.pools.scope_path(i) for i in range(len(scopes))]),
+        "path": Coded(rows, graph.pools.scope_paths()),
         "class": Coded(rows, [s.cls for s in scopes]),
         "call": np.array([s.call for s in scopes], dtype=np.int32),
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from opscope.analysis.collapse import Box, collapse, readable
 from opscope.files import replacing
-from opscope.ir import PHASES, Capture, Graph, scope_label
+from opscope.ir import PHASES, Capture, Graph
 
 from .registry import Options
 
@@ -19,6 +19,7 @@ _COLOURS = {
     "optimizer": "fill:#e8f5e9,stroke:#66bb6a,color:#1b5e20",
     "other": "fill:#fafafa,stroke:#bdbdbd,color:#424242",
 }
+_BOXES = 400  # no browser draws more
 _ARROWS = 280  # Mermaid draws nothing beyond 500; a readable drawing has far fewer
 
 
@@ -31,31 +32,38 @@ def export(capture: Capture, path: Path, options: Options) -> None:
 def render(graph: Graph, depth: int | None = None) -> str:
     drawn = readable(graph) if depth is None else collapse(graph, depth)
     lines = ["flowchart TD"]
+    boxes = list(enumerate(drawn.boxes))
+    if len(boxes) > _BOXES:
+        boxes = sorted(sorted(boxes, key=lambda item: -item[1].nodes)[:_BOXES])
+    kept = {i for i, _ in boxes}
     for phase in PHASES:
-        inside = [(i, box) for i, box in enumerate(drawn.boxes) if box.phase == phase]
+        inside = [(i, box) for i, box in boxes if box.phase == phase]
         if inside:
             lines.append(f"  subgraph {phase}")
             lines += [f'    b{i}["{_label(graph, box)}"]:::{phase}' for i, box in inside]
             lines.append("  end")
-    edges = sorted(drawn.edges, key=lambda edge: -edge[2])[:_ARROWS]
+    edges = [edge for edge in drawn.edges if edge[0] in kept and edge[1] in kept]
+    edges = sorted(edges, key=lambda edge: -edge[2])[:_ARROWS]
     for source, target, count in sorted(edges):
         lines.append(f"  b{source} -->|{count}| b{target}" if count > 1 else f"  b{source} --> b{target}")
     if len(drawn.edges) > _ARROWS:
         lines.append(
             f"  %% {len(drawn.edges) - _ARROWS} of {len(drawn.edges)} arrows with the fewest tensors are left out"
         )
-    used = {box.phase for box in drawn.boxes}
+    if len(drawn.boxes) > _BOXES:
+        lines.append(f"  %% {len(drawn.boxes) - _BOXES} of {len(drawn.boxes)} boxes with the fewest ops are left out")
+    used = {box.phase for _, box in boxes}
     lines += [f"  classDef {phase} {_COLOURS[phase]}" for phase in PHASES if phase in used]
     return "\n".join(lines) + "\n"
 
 
 def _label(graph: Graph, box: Box) -> str:
-    chain = graph.pools.scope_chain(box.scope)
-    if not chain:
+    if not box.scope:
         name = "outside any module"
     else:
-        name = escape("/".join(scope_label(scope) for scope in chain))
-        name += f" <i>{escape(chain[-1].cls)}</i>" if chain[-1].cls and chain[-1].name else ""
+        name = escape(graph.pools.scope_path(box.scope))
+        scope = graph.pools.scopes[box.scope]
+        name += f" <i>{escape(scope.cls)}</i>" if scope.cls and scope.name else ""
     ops = ", ".join(escape(op) if n == 1 else f"{escape(op)} ×{n}" for op, n in box.ops)
     return f"{name}<br/>{box.nodes} op{'s' if box.nodes != 1 else ''}: {ops}" + (
         "…" if box.nodes > sum(n for _, n in box.ops) else ""

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from opscope.analysis.summary import used_scopes
 from opscope.files import replacing
-from opscope.ir import Capture, Graph, Node, Value, scope_label
+from opscope.ir import Capture, Graph, Scope, scope_label
+from opscope.ir.columns import view
+from opscope.ir.rows import Rows
 from opscope.ir.text import frame_text
 
 from .registry import Options
@@ -63,94 +68,104 @@ class _Writer:
     def __init__(self, name: str, graph: Graph) -> None:
         self.name = name
         self.graph = graph
-        self.namespaces = _namespaces(graph)
-        names = [node.name for node in graph.nodes]
+        self.rows = Rows(graph)
+        self.namespaces = graph.pools.scope_paths(_namespace)
+        strings = self.rows.strings
+        used: list[int] = np.unique(graph.node_name).tolist()
         # Names as ids where they can be: data that others keep by node id then still fits.
-        self.named = len(set(names)) == len(names) and all(map(_can_be_id, names))
-        self.names = names
+        self.named = len(used) == graph.n_nodes and all(_can_be_id(strings[name]) for name in used)
         self.kernels = _kernels_by_node(graph)
+        self.metadata = lru_cache(1 << 14)(self._metadata)
+        self.own_attrs = lru_cache(1 << 14)(self._own_attrs)
         self.bodies: dict[int, list[str]] = {}
         for i, body in enumerate(graph.bodies):
             self.bodies.setdefault(body.node, []).append(_body_name(name, graph, i))
 
     def nodes(self) -> Iterator[dict[str, Any]]:
         graph = self.graph
-        used: dict[int, int] = {}  # a value that no node makes -> the first node that reads it
-        for node, value in zip(graph.use_node.tolist(), graph.use_value.tolist(), strict=True):
-            if value >= 0 and graph.value_producer[value] < 0:
-                used.setdefault(value, node)
-        listed = {int(v): i for i, v in enumerate(graph.inputs)}
-        for value in graph.values:
-            if value.producer is None:
-                yield self._outside(value, used.get(value.index), listed.get(value.index))
-        for node in graph.nodes:
+        reader = np.full(graph.n_values, -1, dtype=np.int64)  # the first node that reads each value
+        read = np.flatnonzero(graph.use_value >= 0)[::-1]
+        reader[graph.use_value[read]] = graph.use_node[read]
+        listed = {value: i for i, value in enumerate(graph.inputs.tolist())}
+        for value in np.flatnonzero(graph.value_producer < 0).tolist():
+            yield self._outside(value, int(reader[value]), listed.get(value))
+        for node in range(graph.n_nodes):
             yield self._node(node)
         if len(graph.outputs):
-            edges = [self._edge(graph.value(int(v)), i) for i, v in enumerate(graph.outputs)]
+            edges = [self._edge(value, i) for i, value in enumerate(graph.outputs.tolist())]
             attrs = _pairs({"role": "outputs"})
             yield {"id": "<outputs>", "label": "outputs", "namespace": "", "attrs": attrs, "incomingEdges": edges}
 
-    def _outside(self, value: Value, reader: int | None, place: int | None) -> dict[str, Any]:
+    def _outside(self, value: int, reader: int, place: int | None) -> dict[str, Any]:
         """A parameter, an input: a node of its own there, beside the first operator that reads it."""
-        inside = value.role != "input" and reader is not None
+        rows = self.rows
+        role = rows.role(value)
         return {
-            "id": f"%{value.index}",
-            "label": value.name or value.role,
-            "namespace": self.namespaces[int(self.graph.node_scope[reader])] if inside and reader is not None else "",
-            "attrs": _pairs({"role": value.role, **({} if place is None else {"input": place})}),
-            "outputsMetadata": [self._metadata(value)],
+            "id": f"%{value}",
+            "label": rows.strings[rows.value_name[value]] or role,
+            "namespace": self.namespaces[rows.scope[reader]] if role != "input" and reader >= 0 else "",
+            "attrs": _pairs({"role": role, **({} if place is None else {"input": place})}),
+            "outputsMetadata": [self._output(value)],
         }
 
-    def _node(self, node: Node) -> dict[str, Any]:
-        frames = node.frames
-        attrs: dict[str, Any] = {"phase": node.phase}
-        if node.name and not self.named:
-            attrs["name"] = node.name
-        if frames:
-            attrs["source"] = frame_text(frames[-1])
-        if node.index in self.kernels:
-            attrs["kernel"] = "\n".join(self.kernels[node.index])
+    def _node(self, node: int) -> dict[str, Any]:
+        rows = self.rows
+        strings, frame = rows.strings, rows.frame(node)
+        attrs: dict[str, Any] = {"phase": rows.phase(node)}
+        if rows.name[node] and not self.named:
+            attrs["name"] = strings[rows.name[node]]
+        if frame is not None:
+            attrs["source"] = frame_text(frame)
+        if node in self.kernels:
+            attrs["kernel"] = "\n".join(self.kernels[node])
         written: dict[str, Any] = {
-            "id": self._id(node.index),
-            "label": node.op,
-            "namespace": self.namespaces[int(self.graph.node_scope[node.index])],
-            "attrs": _pairs(attrs) + _pairs({_attr_key(key): value for key, value in node.attrs.items()}),
+            "id": self._id(node),
+            "label": strings[rows.op[node]],
+            "namespace": self.namespaces[rows.scope[node]],
+            "attrs": _pairs(attrs) + self.own_attrs(rows.attrs[node]),
         }
-        uses = node.uses
-        if uses:
-            read = [(i, use.value) for i, use in enumerate(uses)]
-            written["incomingEdges"] = [self._edge(value, i) for i, value in read if value is not None]
+        used = rows.used(node)
+        if used:
+            written["incomingEdges"] = [self._edge(value, i) for i, value in enumerate(used) if value >= 0]
             written["inputsMetadata"] = [
-                {"id": str(i), "attrs": [] if use.arg == str(i) else [_pair("__tensor_tag", use.arg)]}
-                for i, use in enumerate(uses)
+                {"id": str(i), "attrs": [] if (arg := strings[name]) == str(i) else [_pair("__tensor_tag", arg)]}
+                for i, name in enumerate(rows.arguments(node))
             ]
-        if node.outputs:
-            written["outputsMetadata"] = [self._metadata(value) for value in node.outputs]
-        if node.index in self.bodies:
-            written["subgraphIds"] = self.bodies[node.index]
+        made = rows.made(node)
+        if made:
+            written["outputsMetadata"] = [self._output(value) for value in made]
+        if node in self.bodies:
+            written["subgraphIds"] = self.bodies[node]
         return written
 
-    def _id(self, node: int) -> str:
-        return self.names[node] if self.named else str(node)
+    def _own_attrs(self, attrs: int) -> list[dict[str, str]]:
+        return _pairs({_attr_key(key): value for key, value in self.graph.pools.attrs_of(attrs).items()})
 
-    def _edge(self, value: Value, place: int) -> dict[str, str]:
-        producer = value.producer
-        source = f"%{value.index}" if producer is None else self._id(producer.index)
+    def _id(self, node: int) -> str:
+        return self.rows.strings[self.rows.name[node]] if self.named else str(node)
+
+    def _edge(self, value: int, place: int) -> dict[str, str]:
+        producer = self.rows.producer[value]
         return {
-            "sourceNodeId": source,
-            "sourceNodeOutputId": str(value.slot),
+            "sourceNodeId": f"%{value}" if producer < 0 else self._id(producer),
+            "sourceNodeOutputId": str(self.rows.slot[value]),
             "targetNodeInputId": str(place),
         }
 
-    def _metadata(self, value: Value) -> dict[str, Any]:
+    def _output(self, value: int) -> dict[str, Any]:
+        rows = self.rows
+        return self.metadata(rows.slot[value], rows.value_type[value], rows.value_name[value], rows.role(value))
+
+    def _metadata(self, slot: int, type_: int, name: int, role: str) -> dict[str, Any]:
         attrs: dict[str, Any] = {}
-        if value.type.dtype or value.type.shape is not None:
-            attrs["tensor_shape"] = str(value.type)
-        if value.name:
-            attrs["tensor_name"] = value.name
-        if value.role != "activation":
-            attrs["role"] = value.role
-        return {"id": str(value.slot), "attrs": [{"key": k, "value": v} for k, v in attrs.items()]}
+        kind = self.graph.pools.types[type_]
+        if kind.dtype or kind.shape is not None:
+            attrs["tensor_shape"] = str(kind)
+        if name:
+            attrs["tensor_name"] = self.rows.strings[name]
+        if role != "activation":
+            attrs["role"] = role
+        return {"id": str(slot), "attrs": [{"key": k, "value": v} for k, v in attrs.items()]}
 
     def group_attributes(self) -> dict[str, dict[str, str]]:
         """The class of every module that has operators inside."""
@@ -159,14 +174,9 @@ class _Writer:
         return {self.namespaces[i]: {"class": scopes[i].cls} for i in inside if scopes[i].cls}
 
 
-def _namespaces(graph: Graph) -> list[str]:
-    """The path of every scope. A slash in a name would be another level: it is written as ∕."""
-    paths: list[str] = []
-    for i, scope in enumerate(graph.pools.scopes):
-        label = scope_label(scope).replace("/", "∕")
-        above = paths[scope.parent] if i else ""
-        paths.append("" if not i else f"{above}/{label}" if above else label)
-    return paths
+def _namespace(scope: Scope) -> str:
+    """A slash in a name would be another level: it is written as ∕."""
+    return scope_label(scope).replace("/", "∕")
 
 
 def _can_be_id(name: str) -> bool:
@@ -178,10 +188,11 @@ def _kernels_by_node(graph: Graph) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     groups = graph.groups.get("kernel")
     if groups is not None:
-        for i in range(len(groups)):
-            name = " ".join(graph.pools.strings[int(groups.name[i])].split())
-            for node in groups.members(i).tolist():
-                found.setdefault(node, []).append(f"#{i} {name}".rstrip())
+        strings, start, member = graph.pools.strings, view(groups.start), view(groups.member)
+        for i, name in enumerate(groups.name.tolist()):
+            label = f"#{i} {' '.join(strings[name].split())}".rstrip()
+            for node in member[start[i] : start[i + 1]].tolist():
+                found.setdefault(node, []).append(label)
     return found
 
 
@@ -213,4 +224,7 @@ def _reads_as_json(text: str) -> bool:
 
 def _text(data: Any) -> str:
     """JSON, in ASCII: a lone surrogate is not UTF-8, but it is JSON."""
-    return json.dumps(data, separators=(",", ":"))
+    return _ENCODER.encode(data)
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"))

@@ -26,3 +26,8 @@ def frozen8(values: Sequence[int] | npt.NDArray[Any]) -> Int8:
     column = np.array(values, dtype=np.int8)
     column.flags.writeable = False
     return column
+
+
+def view(column: npt.NDArray[Any]) -> memoryview[int]:
+    """A column to read number by number: numpy's own numbers take three times as long."""
+    return column.data

@@ -17,6 +17,7 @@ import numpy as np
 
 from opscope.errors import BadInput
 
+from .chains import ENDS, LONGEST_LABEL, Chains
 from .columns import Int32
 
 Row = TypeVar("Row")
@@ -154,6 +155,7 @@ class Pools:
         self.frames: Interned[Frame] = Interned(Frame("", 0, ""))
         self.stacks: Interned[Stack] = Interned(Stack(-1, 0))
         self.attr_texts: Interned[str] = Interned("{}")
+        self._chains: dict[int, Chains] = {}  # of the trees among them, by pool
 
     # -- adding ---------------------------------------------------------------------------------
 
@@ -186,28 +188,68 @@ class Pools:
 
     def scope_chain(self, scope: int) -> list[Scope]:
         """From the outermost module to this one, without the root."""
-        chain: list[Scope] = []
-        while scope > 0:
-            entry = self.scopes[scope]
-            chain.append(entry)
-            scope = entry.parent
-        return chain[::-1]
+        return [self.scopes[i] for i in _up(self.scopes, scope)][::-1]
 
-    def scope_path(self, scope: int) -> str:
-        """A readable path such as `model/layer1/0`; the second call of a module is `0#2`."""
-        return "/".join(scope_label(entry) for entry in self.scope_chain(scope))
+    def scope_path(self, scope: int, label: Callable[[Scope], str] | None = None) -> str:
+        """A readable path such as `model/layer1/0`; the second call of a module is `0#2`. One of more than 32 modules
+        names the 16 outermost and the 16 innermost: `a/b/…99968…/y/z`, with how many are left out."""
+        scopes = self.scopes
+        return "/".join(self.scope_chains.shown(scope, lambda i: _bounded((label or scope_label)(scopes[i]))))
+
+    def scope_paths(self, label: Callable[[Scope], str] | None = None) -> list[str]:
+        """`scope_path` of every scope; the root's is empty."""
+        label, rows, level = label or scope_label, self.scopes.rows(), self.scope_chains.level
+        paths = [""]
+        for i in range(1, len(rows)):  # parents come first
+            if level[i] <= 2 * ENDS:
+                above, text = paths[rows[i].parent], _bounded(label(rows[i]))
+                paths.append(f"{above}/{text}" if level[i] > 1 else text)
+            else:
+                paths.append(self.scope_path(i, label))
+        return paths
 
     def frames_of(self, stack: int) -> list[Frame]:
         """The frames of a stack, outermost first."""
-        frames: list[Frame] = []
-        while stack > 0:
-            entry = self.stacks[stack]
-            frames.append(self.frames[entry.frame])
-            stack = entry.parent
-        return frames[::-1]
+        return [self.frames[self.stacks[i].frame] for i in _up(self.stacks, stack)][::-1]
+
+    def innermost(self, stack: int) -> Frame | None:
+        """The line itself that a stack leads to."""
+        return self.frames[self.stacks[stack].frame] if stack else None
+
+    def stack_lines(self, stack: int, text: Callable[[Frame], str]) -> list[str]:
+        """The frames of a stack as text, outermost first; of more than 32 the 16 at each end, as in a path."""
+        frames, stacks = self.frames, self.stacks
+        return self.stack_chains.shown(stack, lambda i: _bounded(text(frames[stacks[i].frame]), 4 * LONGEST_LABEL))
+
+    @property
+    def scope_chains(self) -> Chains:
+        return self._chains_of(self.scopes)
+
+    @property
+    def stack_chains(self) -> Chains:
+        return self._chains_of(self.stacks)
+
+    def _chains_of(self, pool: Interned[Any]) -> Chains:
+        """How deep the entries of a tree are. A pool only grows, and so does this."""
+        chains = self._chains.get(id(pool))
+        if chains is None or chains.pool is not pool:
+            chains = self._chains[id(pool)] = Chains(pool)
+        chains.grow()
+        return chains
 
     def attrs_of(self, attrs: int) -> dict[str, Any]:
         return text_to_attrs(self.attr_texts[attrs])
+
+
+def _up(pool: Interned[Any], entry: int) -> Iterator[int]:
+    """This entry of a tree and those around it, without the root."""
+    while entry > 0:
+        yield entry
+        entry = pool[entry].parent
+
+
+def _bounded(text: str, most: int = LONGEST_LABEL) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def scope_label(scope: Scope) -> str:

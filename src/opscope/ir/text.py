@@ -12,22 +12,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import cast
 
+import numpy as np
+
 from .capture import Capture, Column, Stage, Table
-from .graph import Body, Graph, Node, Value
-from .pools import Frame
+from .graph import Body, Graph
+from .pools import Frame, Scope
+from .rows import Rows
 
 _ON_A_LINE = 25
 _LONGEST_NAME = 120
+_KEPT = 1 << 14  # texts that many nodes share
 
 
 def dump(capture: Capture) -> str:
-    return "".join(f"{_printable(line)}\n" for line in _capture(capture))
+    return "".join(f"{line}\n" for line in lines(capture))
 
 
-def dump_stage(stage: Stage) -> str:
-    return "".join(f"{_printable(line)}\n" for line in _stage(stage, 0, {}))
+def lines(capture: Capture) -> Iterator[str]:
+    """The dump line by line: a million operators are never held as text."""
+    return map(_printable, _capture(capture))
+
+
+def stage_lines(stage: Stage) -> Iterator[str]:
+    return map(_printable, _stage(stage, 0, {}))
 
 
 def _printable(line: str) -> str:
@@ -79,15 +89,17 @@ def _stage(stage: Stage, index: int, shown: dict[int, str]) -> Iterator[str]:
 def graph_lines(graph: Graph) -> Iterator[str]:
     """A graph line by line: inputs, nodes in execution order, outputs, links, groups."""
     yield f"graph: {graph.n_nodes} nodes, {graph.n_values} values, {graph.n_edges} edges"
-    listed = {int(v) for v in graph.inputs}
+    words = _Words(graph)
     for index in graph.inputs.tolist():
-        yield f"in  {_declared(graph.value(index))}"
-    for value in graph.values:
-        if value.producer is None and value.index not in listed:
-            yield f"has {_declared(value)}"
-    for node in graph.nodes:
-        yield _node(node)
-        for body in node.bodies:
+        yield f"in  {words.declared(index)}"
+    loose = graph.value_producer < 0
+    loose[graph.inputs] = False
+    for index in np.flatnonzero(loose).tolist():
+        yield f"has {words.declared(index)}"
+    bodies = graph.bodies_by_node
+    for node in range(graph.n_nodes):
+        yield words.node(node)
+        for body in bodies.get(node, ()):
             yield from _body(body)
     if len(graph.outputs):
         yield "out " + " ".join(f"%{v}" for v in graph.outputs.tolist())
@@ -113,35 +125,63 @@ def _body(body: Body) -> Iterator[str]:
     yield from (f"    {line}" for line in graph_lines(body.graph))
 
 
-def _node(node: Node) -> str:
-    made = ", ".join(_declared(value) for value in node.outputs)
-    uses = node.uses
-    positional = [use.arg for use in uses] == [str(i) for i in range(len(uses))]
-    args = ", ".join(("" if positional else f"{use.arg}=") + _used(use.value) for use in uses)
-    scopes = "/".join(f"{s.name}{f'#{s.call + 1}' if s.call else ''}({s.cls})" for s in node.scopes)
-    frames = node.frames
-    parts = [
-        f"{node.index}: {made or 'nothing'} = {node.op}({args})",
-        _quoted(node.name) if node.name else "",
-        _json(node.attrs).strip(),
-        node.phase,
-        scopes,
-        " < ".join(frame_text(frame) for frame in reversed(frames)),
-    ]
-    return "  ".join(part for part in parts if part)
+class _Words:
+    """The nodes and values of a graph in words."""
+
+    def __init__(self, graph: Graph) -> None:
+        pools = graph.pools
+        self._rows = Rows(graph)
+
+        @lru_cache(_KEPT)
+        def attrs_text(attrs: int) -> str:
+            return _json(pools.attrs_of(attrs)).strip() if attrs else ""
+
+        @lru_cache(_KEPT)
+        def scope_text(scope: int) -> str:
+            return pools.scope_path(scope, _scope_text)
+
+        @lru_cache(_KEPT)
+        def stack_text(stack: int) -> str:
+            return " < ".join(reversed(pools.stack_lines(stack, frame_text)))
+
+        self._attrs, self._scope, self._stack = attrs_text, scope_text, stack_text
+
+    def node(self, index: int) -> str:
+        rows = self._rows
+        strings, name = rows.strings, rows.name[index]
+        made = ", ".join(map(self.declared, rows.made(index)))
+        used = list(map(self._used, rows.used(index)))
+        names = [strings[arg] for arg in rows.arguments(index)]
+        if any(arg != str(place) for place, arg in enumerate(names)):
+            used = [f"{arg}={text}" for arg, text in zip(names, used, strict=True)]
+        parts = [
+            f"{index}: {made or 'nothing'} = {strings[rows.op[index]]}({', '.join(used)})",
+            _quoted(strings[name]) if name else "",
+            self._attrs(rows.attrs[index]),
+            rows.phase(index),
+            self._scope(rows.scope[index]),
+            self._stack(rows.stack[index]),
+        ]
+        return "  ".join(filter(None, parts))
+
+    def declared(self, value: int) -> str:
+        rows = self._rows
+        name, role, storage = rows.value_name[value], rows.role(value), rows.storage[value]
+        text = f"%{value} {_quoted(rows.strings[name])}: " if name else f"%{value}: "
+        text += rows.type_text(rows.value_type[value])
+        if role != "activation":
+            text += f" ({role})"
+        return text if storage == value else f"{text} in %{storage}"
+
+    def _used(self, value: int) -> str:
+        name = self._rows.value_name[value] if value >= 0 else 0
+        if name:
+            return f"%{value} {_quoted(self._rows.strings[name])}"
+        return f"%{value}" if value >= 0 else "null"
 
 
-def _declared(value: Value) -> str:
-    name = f" {_quoted(value.name)}" if value.name else ""
-    role = "" if value.role == "activation" else f" ({value.role})"
-    storage = "" if value.storage.index == value.index else f" in %{value.storage.index}"
-    return f"%{value.index}{name}: {value.type}{role}{storage}"
-
-
-def _used(value: Value | None) -> str:
-    if value is None:
-        return "null"
-    return f"%{value.index} {_quoted(value.name)}" if value.name else f"%{value.index}"
+def _scope_text(scope: Scope) -> str:
+    return f"{scope.name}{f'#{scope.call + 1}' if scope.call else ''}({scope.cls})"
 
 
 def frame_text(frame: Frame) -> str:

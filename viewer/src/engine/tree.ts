@@ -7,6 +7,7 @@ import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES } from '../scene.ts';
 import type { Bodies } from './compose.ts';
 import { csr, row, type Csr } from '../wire/csr.ts';
+import { scopeLabel } from '../wire/scopes.ts';
 
 export interface Tree {
   nodes: number; // operators
@@ -108,14 +109,25 @@ class GroupMaker {
   of(phase: number, scope: number, body: number): number {
     if (scope === 0 && body >= 0) return this.ofBody(body);
     if (scope === 0 && !this.#split) return 0;
-    const known = this.known(phase, scope, body);
-    if (known >= 0) return known;
-    const around = scope === 0 ? 0 : this.of(phase, this.#pools.scopes.parent[scope]!, body);
-    const group = this.#add(around, scope, phase, scope === 0);
-    const key = this.key(phase, scope);
-    if (body < 0) this.byScope[key] = group;
-    else this.#inBodies.set(body * this.byScope.length + key, group);
-    return group;
+    // From the scope up to the first that has a group, and down again: without recursion, however deep scopes are.
+    const missing: number[] = [];
+    let around = -1;
+    for (let s = scope; around < 0; s = this.#pools.scopes.parent[s]!) {
+      if (s === 0 && body >= 0) around = this.ofBody(body);
+      else if (s === 0 && !this.#split) around = 0;
+      else {
+        around = this.known(phase, s, body);
+        if (around < 0) missing.push(s);
+        if (around < 0 && s === 0) break;
+      }
+    }
+    for (let s = missing.pop(); s !== undefined; s = missing.pop()) {
+      around = this.#add(Math.max(around, 0), s, phase, s === 0);
+      const key = this.key(phase, s);
+      if (body < 0) this.byScope[key] = around;
+      else this.#inBodies.set(body * this.byScope.length + key, around);
+    }
+    return around;
   }
 
   /** The group of an operator that has graphs inside. */
@@ -251,10 +263,7 @@ export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   const label = tree.labels.get(group);
   if (label !== undefined) return label;
   if (tree.isPhase[group]) return tree.phaseNames[tree.phase[group]!] ?? '?';
-  const s = tree.scope[group]!;
-  const name = pools.scopes.name.at(s) || `(${pools.scopes.cls.at(s)})`;
-  const call = pools.scopes.call[s]!;
-  return call ? `${name}#${call + 1}` : name;
+  return scopeLabel(pools, tree.scope[group]!);
 }
 
 export function groupClass(tree: Tree, pools: Pools, group: number): string {

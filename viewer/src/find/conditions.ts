@@ -3,11 +3,11 @@
 // Terms are tried on what many nodes share (a string, a type, a scope, a stack, a set of attributes), each distinct one
 // once; the columns of the graph then spread the verdicts over the nodes.
 
-import { scopePath } from '../wire/scopes.ts';
+import { scopeLabel, scopePath } from '../wire/scopes.ts';
 import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES, ROLES } from '../scene.ts';
 import { comparison } from './compare.ts';
-import { attrTest, chosen, frameTest, shapeTest, textTest, type Test } from './match.ts';
+import { attrTest, chosen, frameTest, isPattern, shapeTest, textTest, type Test } from './match.ts';
 import type { Term } from './parse.ts';
 
 export type Mask = Uint8Array; // 0 or 1 for each row
@@ -58,7 +58,7 @@ export class Conditions {
     switch (term.field) {
       case '': {
         const test = textTest(term);
-        return union(this.texts(graph.op, test), this.names(test), this.within(test), this.classes(test));
+        return union(this.texts(graph.op, test), this.names(test), this.within(term), this.classes(test));
       }
       case 'op':
         return this.texts(graph.op, textTest(term));
@@ -78,7 +78,7 @@ export class Conditions {
       case 'name':
         return this.names(textTest(term));
       case 'scope':
-        return this.within(textTest(term));
+        return this.within(term);
       case 'class':
         return this.classes(textTest(term));
       case 'phase':
@@ -151,14 +151,30 @@ export class Conditions {
     return mask;
   }
 
-  /** The path of its module. */
-  private within(test: Test): Mask {
+  /** The path of its module. A text is looked for in the whole of it, a pattern in what is printed of it. */
+  private within(term: Term): Mask {
+    const { pools } = this;
     const { scope } = this.graph;
-    const count = this.pools.scopes.parent.length;
-    return spread(
-      scope,
-      verdicts([scope], count, (i) => i > 0 && test(scopePath(this.pools, i))),
-    );
+    const { parent } = pools.scopes;
+    if (isPattern(term)) {
+      const test = textTest(term);
+      return spread(
+        scope,
+        verdicts([scope], parent.length, (i) => i > 0 && test(scopePath(pools, i))),
+      );
+    }
+    const wanted = term.text.toLowerCase();
+    const behind = wanted.split('/').length - 1; // it ends in a scope, and begins in that or at most so many further out
+    const holds = new Uint8Array(parent.length);
+    for (let i = 1; i < holds.length; i++) {
+      let around = parent[i]!; // stands before it
+      holds[i] = holds[around]!;
+      if (holds[i]) continue;
+      let tail = scopeLabel(pools, i);
+      for (let more = behind; more > 0 && around > 0; more--, around = parent[around]!) tail = `${scopeLabel(pools, around)}/${tail}`;
+      holds[i] = tail.toLowerCase().includes(wanted) ? 1 : 0;
+    }
+    return spread(scope, holds);
   }
 
   /** The class of its module, or of a module around it. Scopes are written parents first. */

@@ -6,6 +6,11 @@ import { jsonItems, jsonMembers } from './json.ts';
 
 export type Test = (text: string) => boolean;
 
+/** A regex, or a word with `*`. */
+export function isPattern(term: Term): boolean {
+  return term.kind === 'regex' || (term.kind === 'word' && term.text.includes('*'));
+}
+
 /** Contains the text, in any case; `*` in a word stands for any characters; or the regex is found. */
 export function textTest(term: Term): Test {
   if (term.kind === 'regex') {

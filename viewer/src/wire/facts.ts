@@ -2,6 +2,10 @@
 
 export const FILE_VERSION = 2;
 
+/** A chain of scopes that is longer than both ends together is printed as these; a label at most so long. */
+export const CHAIN_ENDS = 16;
+export const LONGEST_LABEL = 200;
+
 export const PHASES = ['init', 'forward', 'backward', 'recompute', 'optimizer', 'other'] as const;
 export type Phase = (typeof PHASES)[number];
 

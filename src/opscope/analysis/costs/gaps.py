@@ -10,7 +10,7 @@ from opscope.ir import PHASE_ID, PHASES, Gap
 from opscope.ops import canonical
 
 from .rollup import Tree
-from .sizes import Ints, Mask
+from .sizes import Ints
 
 # The figure of a row that counts what is missing from it -> what the gap has to touch.
 MARKS = {"unknown": "compute", "bytes_unknown": "traffic", "memory_unknown": "memory", "params_unknown": "parameters"}
@@ -24,40 +24,16 @@ def touched(gaps: Sequence[Gap], what: str) -> bool:
 def by_scope(gaps: Sequence[Gap], tree: Tree, what: str) -> tuple[Ints, Ints]:
     """How many gaps touch what runs in each scope itself, and that with all that is inside it."""
     count = len(tree.parent)
-    own: Ints = np.zeros(count, dtype=np.int64)
-    inside: Ints = np.zeros(count, dtype=np.int64)
-    for gap in gaps:
-        if what not in gap.touches or not 0 <= gap.scope < count:
-            continue
-        reached = _below(tree, gap.scope) if gap.is_inside else _only(gap.scope, count)
-        own += reached
-        inside += reached | _above(tree, gap.scope)
-    return own, inside
-
-
-def _only(scope: int, count: int) -> Mask:
-    mask: Mask = np.zeros(count, dtype=bool)
-    mask[scope] = True
-    return mask
-
-
-def _below(tree: Tree, scope: int) -> Mask:
-    mask = _only(scope, len(tree.parent))
-    if scope == 0:
-        mask[:] = True
-        return mask
-    for inner, parent in enumerate(tree.parent.tolist()):  # parents come first
-        if inner and mask[parent]:
-            mask[inner] = True
-    return mask
-
-
-def _above(tree: Tree, scope: int) -> Mask:
-    mask = _only(scope, len(tree.parent))
-    while scope > 0:
-        scope = int(tree.parent[scope])
-        mask[scope] = True
-    return mask
+    found = [gap for gap in gaps if what in gap.touches and 0 <= gap.scope < count]
+    at: Ints = np.array([gap.scope for gap in found], dtype=np.int64)
+    here = np.bincount(at, minlength=count)
+    begin, end = tree.span
+    is_inside = np.array([gap.is_inside for gap in found], dtype=bool)
+    steps = np.bincount(begin[at[is_inside]], minlength=count + 1) - np.bincount(
+        end[at[is_inside]], minlength=count + 1
+    )
+    own = np.bincount(at[~is_inside], minlength=count) + np.cumsum(steps)[begin]
+    return own, own + tree.up(here) - here  # those of a scope itself are among its own
 
 
 def by_phase(gaps: Sequence[Gap], what: str) -> Ints:

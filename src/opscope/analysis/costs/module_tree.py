@@ -1,186 +1,276 @@
-"""The table by module as a tree: as deep as stays readable, with neighbours that do not differ folded into one row."""
+"""The table by module as a tree: as deep as stays readable, with neighbours that do not differ folded into one row.
+
+There may be a million modules, or a chain of them 100,000 deep. So nothing here calls itself, what is folded is found
+on whole columns, and only rows that are shown are made.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from opscope.ir import PHASE_ID, ROLE_ID, Graph
-
-from .columns import COLUMNS, Row, order
+from .columns import COLUMNS, Row
 from .gaps import MARKS
-from .rollup import Tree
-from .sizes import element_counts
+from .outputs import outputs
+from .rows import ModuleRows, Rows
+from .signatures import alike
+from .sizes import Ints, Mask
 from .stats import GraphStats
 
 FITS = 40  # rows that a tree is unfolded to by itself
 
 
-@dataclass
-class _Branch:
-    row: Row
-    children: list[_Branch]
-
-
 def tree_rows(
-    stats: GraphStats, scopes: list[Row], columns: list[str], depth: int | None, sort: str | None, fold: bool
-) -> list[Row]:
-    """`scopes` are the rows of `rows.by_module`, one for each scope."""
-    graph, tree = stats.graph, stats.scopes.tree
-    outputs = Outputs(graph, tree) if "output" in columns else None
-
-    def branch(scope: int, level: int, most: int) -> _Branch:
-        row = dict(scopes[scope])
-        row["path"] = graph.pools.scope_path(scope)
-        row["output"] = outputs.of(scope) if outputs is not None else ""
-        children = tree.children.get(scope, []) if level < most else []
-        inner = [branch(child, level + 1, most) for child in children]
-        return _Branch(row, _ordered(list(filter(is_shown, inner)), sort))
-
-    figures = [name for name in columns if COLUMNS[name].kind not in ("text", "share", "bar")]
-
-    def is_shown(branch: _Branch) -> bool:
-        """A module without any figure says nothing."""
-        row = branch.row
-        return bool(any(row.get(mark) for mark in MARKS) or any(row.get(name) for name in figures) or not figures)
-
-    def at(most: int) -> list[Row]:
-        tops = _ordered(list(filter(is_shown, (branch(scope, 1, most) for scope in tree.children.get(0, [])))), sort)
-        if fold:
-            tops = _folded(tops, columns)
-        root: Row = scopes[0].get("own", {})
-        if root:
-            outside: Row = {"name": "(outside of modules)", "class": "", "path": "", "times": 1, "output": "", **root}
-            tops += filter(is_shown, [_Branch({**outside, "own": root}, [])])
-        return list(_flat(tops, 0))
-
+    stats: GraphStats,
+    modules: ModuleRows,
+    columns: list[str],
+    depth: int | None,
+    sort: str | None,
+    share_of: str,
+    fold: bool,
+) -> Rows:
+    """`share_of` is the column that shares are of, which a table sorted by its shares is sorted by."""
+    shown = _Shown(stats, modules, columns, sort, share_of)
+    looks = _Looks(shown) if fold else None
     if depth is not None:
-        return at(depth)
-    rows = at(1)
-    for most in range(2, int(tree.level.max(initial=1)) + 1):
-        deeper = at(most)
-        if len(deeper) > FITS:
+        return _rows(shown, _Folds(shown, looks, min(depth, shown.deepest)))
+    found = _Folds(shown, looks, min(1, shown.deepest))
+    for most in range(2, shown.deepest + 1):
+        deeper = _Folds(shown, looks, most)
+        if deeper.rows + len(shown.outside) > FITS:
             break
-        rows = deeper
-    return rows
+        found = deeper
+    return _rows(shown, found)
 
 
-def _ordered(branches: list[_Branch], sort: str | None) -> list[_Branch]:
-    return branches if sort is None else sorted(branches, key=lambda b: order(b.row.get(sort)))
+class _Shown:
+    """The modules that have something to show, as a tree: the children of scope s are child[start[s]:start[s + 1]]."""
+
+    def __init__(
+        self, stats: GraphStats, modules: ModuleRows, columns: list[str], sort: str | None, share_of: str
+    ) -> None:
+        tree = modules.tree
+        self.modules, self.columns, self.parent, self.level = modules, columns, tree.parent, tree.level
+        self.paths = stats.graph.pools.scope_path
+        self.output = outputs(stats.graph, tree) if "output" in columns else None
+        figures = [name for name in columns if COLUMNS[name].kind not in ("text", "share", "bar")]
+        self.is_shown = self._says_something(figures)
+        scopes = np.flatnonzero(self.is_shown)
+        keys = [tree.first_node[scopes]]
+        if sort is not None:
+            keys.append(self._rank(scopes, sort, share_of))
+        count = len(self.parent)
+        self.child: Ints = scopes[np.lexsort((*keys, self.parent[scopes]))]
+        self.start = np.zeros(count + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.parent[scopes], minlength=count), out=self.start[1:])
+        self.deepest = int(self.level[scopes].max(initial=0))
+        self.outside = self._outside(figures)
+
+    def _says_something(self, figures: list[str]) -> Mask:
+        """A module without any figure says nothing, and what is inside it has none either."""
+        shown = self.modules.tree.has_nodes.copy()
+        if figures:
+            something = np.zeros(len(shown), dtype=bool)
+            for name in (*MARKS, *figures):
+                column = self.modules.figures(name)
+                if column is not None:
+                    something |= np.nan_to_num(column) != 0
+            shown &= something
+        shown[0] = False
+        return shown
+
+    def _outside(self, figures: list[str]) -> list[Row]:
+        """What runs outside of all modules, if anything does."""
+        own: Row = self.modules.row([0])["own"]
+        row: Row = {
+            "name": "(outside of modules)",
+            "class": "",
+            "path": "",
+            "times": 1,
+            "output": "",
+            **own,
+            "own": own,
+        }
+        says_something = any(row.get(name) for name in (*MARKS, *figures)) or not figures
+        return [row] if self.modules.tree.has_nodes[0] and says_something else []
+
+    def _rank(self, scopes: Ints, sort: str, share_of: str) -> npt.NDArray[Any]:
+        """Numbers that stand in the order that is asked for: the largest first, text by the alphabet."""
+        column = share_of if sort in ("share", "self") else sort
+        figures = self.modules.figures(column, own=sort == "self")
+        if figures is not None:
+            return -figures[scopes]
+        texts = {"name": self.modules.label, "class": self.modules.cls, "output": self.output_of}
+        if sort not in texts:
+            return np.zeros(len(scopes), dtype=np.int64)
+        return numbered([texts[sort](scope) for scope in scopes.tolist()], in_order=True)
+
+    def output_of(self, scope: int) -> str:
+        return self.output[scope] if self.output is not None else ""
 
 
-def _flat(branches: list[_Branch], level: int) -> Iterable[Row]:
-    for branch in branches:
-        yield {**branch.row, "depth": level}
-        yield from _flat(branch.children, level + 1)
+class _Looks:
+    """How modules look in the table, as numbers by scope: equal where they look alike."""
+
+    def __init__(self, shown: _Shown) -> None:
+        modules = shown.modules
+        scopes = np.flatnonzero(shown.is_shown)
+        every: list[int] = scopes.tolist()
+        labels = list(map(modules.label, every))
+        classes = list(map(modules.cls, every))
+        looks: list[npt.NDArray[Any]] = [numbered(classes), numbered(list(map(shown.output_of, every)))]
+        for mark in MARKS:
+            missing = modules.figures(mark)
+            if missing is not None:
+                looks.append(missing[scopes] > 0)
+        for name in ("macs", *shown.columns):
+            if COLUMNS[name].kind in ("share", "bar"):
+                continue
+            for column in (modules.figures(name), modules.figures(name, own=True)):
+                if column is not None:
+                    looks.append(column[scopes])
+        alike_but_for_name = alike(looks)
+        # conv1 and conv2 are alike, k_proj and v_proj only happen to be as large
+        patterns = numbered([_DIGITS.sub("#", label.partition(" … ")[0]) for label in labels])
+
+        def by_scope(numbers: Ints) -> Ints:
+            column = np.full(len(shown.is_shown), -1, dtype=np.int64)
+            column[scopes] = numbers
+            return column
+
+        names = numbered(labels)
+        self.name = by_scope(names)
+        self.exactly = by_scope(alike([names, alike_but_for_name]))
+        self.but_for_numbers = by_scope(alike([patterns, alike_but_for_name]))
+        self.has_class = by_scope(np.array([bool(cls) for cls in classes], dtype=np.int64)) > 0
 
 
-def _folded(branches: list[_Branch], columns: list[str]) -> list[_Branch]:
-    """Neighbours of one class that do not differ in anything shown become one, with the figures of all."""
-    folded: list[_Branch] = []
-    keys: list[Any] = []
-    for branch in branches:
-        branch = _Branch(branch.row, _folded(branch.children, columns))
-        key = _key(branch, columns, is_top=True)
-        if folded and keys[-1] == key and branch.row["class"]:
-            folded[-1] = _merged(folded[-1], branch)
-        else:
-            folded.append(branch)
-            keys.append(key)
-    return folded
+_DIGITS = re.compile(r"\d+")
 
 
-def _key(branch: _Branch, columns: list[str], is_top: bool) -> Any:
-    row = branch.row
-    figures = [row.get(name) for name in columns if COLUMNS[name].kind not in ("share", "bar")]
-    shown = (
-        row["class"],
-        row["times"],
-        row.get("output"),
-        row["macs"],
-        *(bool(row.get(mark)) for mark in MARKS),
-        *figures,
-        *(row["own"].get(n) for n in columns),
-    )
-    # conv1 and conv2 are alike, k_proj and v_proj only happen to be as large
-    label = re.sub(r"\d+", "#", row["name"].partition(" … ")[0]) if is_top else row["name"]
-    return (label, shown, tuple(_key(child, columns, False) for child in branch.children))
+def numbered(texts: Sequence[str], *, in_order: bool = False) -> Ints:
+    """A number for each text, the same for the same one; in the order of the alphabet if that is asked for."""
+    distinct = sorted(set(texts)) if in_order else dict.fromkeys(texts)
+    number = {text: i for i, text in enumerate(distinct)}
+    return np.fromiter(map(number.__getitem__, texts), np.int64, len(texts))
 
 
-_NOT_ADDED = ("scope", "times", "depth", "intensity")
+class _Folds:
+    """The tree down to level `most`, with runs of neighbours of one class that do not differ in anything shown, nor in
+    what is unfolded inside them. Run r of scope s, one of run_start[s] up to run_start[s + 1], has the children
+    first[r] up to first[r + 1] in `shown.child`."""
+
+    def __init__(self, shown: _Shown, looks: _Looks | None, most: int) -> None:
+        self.most = most
+        count = len(shown.parent)
+        child, parent = shown.child, shown.parent[shown.child]
+        is_open = shown.level[child] <= most
+        inside = np.zeros(count, dtype=np.int64)  # what is unfolded in a scope; 0: nothing
+        begins = np.ones(len(child), dtype=bool)
+        if looks is not None:
+            levels = shown.level[child]
+            in_level = np.argsort(levels, kind="stable")
+            ends = np.searchsorted(levels[in_level], np.arange(most + 2))
+            known: dict[bytes, int] = {}
+            for level in range(most, 0, -1):
+                places = in_level[ends[level] : ends[level + 1]]  # in `child`, neighbours side by side
+                self._fold(shown, looks, places, begins, inside, known)
+        kept = is_open & begins
+        self.first = np.append(np.flatnonzero(kept), 0)
+        self.last = np.zeros(len(self.first), dtype=np.int64)  # the place behind the last one of each run
+        runs = np.flatnonzero(kept)
+        following = np.append(runs[1:], len(child))
+        self.last[:-1] = np.minimum(following, shown.start[parent[runs] + 1])
+        self.run_start = np.zeros(count + 1, dtype=np.int64)
+        np.cumsum(np.bincount(parent[runs], minlength=count), out=self.run_start[1:])
+        self.rows = self._count(shown, child[runs], parent[runs])
+
+    def _fold(
+        self, shown: _Shown, looks: _Looks, places: Ints, begins: Mask, inside: Ints, known: dict[bytes, int]
+    ) -> None:
+        """Which scopes of one level begin a run, and what their parents then look like inside."""
+        scopes = shown.child[places]
+        parent = shown.parent[scopes]
+        top = alike([looks.but_for_numbers[scopes], inside[scopes]])
+        joins = np.zeros(len(scopes), dtype=bool)
+        joins[1:] = (parent[1:] == parent[:-1]) & (top[1:] == top[:-1]) & looks.has_class[scopes[1:]]
+        begins[places] = ~joins
+        runs = np.flatnonzero(~joins)
+        length = np.diff(np.append(runs, len(scopes)))
+        first, last = scopes[runs], scopes[runs + length - 1]
+        # A run is called by its first and last name.
+        name = np.where(length > 1, looks.name[last], -1)
+        look = alike([looks.exactly[first], inside[first], name, length])
+        owner = parent[runs]
+        starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])) if len(owner) else runs
+        bounds = [*starts.tolist(), len(owner)]
+        for begin, end in pairwise(bounds):
+            # A level may say the same of other things than another one: the level is part of what is known.
+            key = b"%d " % int(shown.level[owner[begin]]) + look[begin:end].tobytes()
+            inside[owner[begin]] = known.setdefault(key, len(known) + 1)
+
+    def _count(self, shown: _Shown, scopes: Ints, parent: Ints) -> int:
+        """The rows of all that is unfolded. A run shows what is inside its first module."""
+        rows = [0] * len(shown.parent)
+        for scope, around in sorted(zip(scopes.tolist(), parent.tolist(), strict=True), reverse=True):
+            rows[around] += 1 + rows[scope]  # those inside have larger numbers, so they are counted already
+        return rows[0]
 
 
-def _merged(a: _Branch, b: _Branch) -> _Branch:
-    row = _added(a.row, b.row)
-    first = a.row["name"].partition(" … ")[0]
-    row |= {
-        "name": f"{first} … {b.row['name']}",
-        "times": a.row["times"] + 1,
-        "own": _added(a.row["own"], b.row["own"]),
-    }
-    children: list[_Branch] = []
-    for x, y in zip(a.children, b.children, strict=True):
-        child = _merged_child(x, y)
-        children.append(child)
-    return _Branch(row, children)
+class _Run(NamedTuple):
+    """A row: the scopes that it is the sum of, what it is called, how many neighbours it stands for, and how deep."""
+
+    scopes: Ints
+    name: str
+    times: int
+    depth: int
 
 
-def _merged_child(a: _Branch, b: _Branch) -> _Branch:
-    row = _added(a.row, b.row) | {"own": _added(a.row["own"], b.row["own"])}
-    return _Branch(row, [_merged_child(x, y) for x, y in zip(a.children, b.children, strict=True)])
+def _runs(shown: _Shown, folds: _Folds) -> Iterator[_Run]:
+    """Every row in order, without recursion."""
+    todo: list[_Run] = [_Run(np.zeros(1, dtype=np.int64), "", 1, -1)]
+    while todo:
+        run = todo.pop()
+        if run.depth >= 0:
+            yield run
+        first = int(run.scopes[0])
+        inner: list[_Run] = []
+        for number in range(folds.run_start[first], folds.run_start[first + 1]):
+            # The same run of every scope of this one: they do not differ inside.
+            same = number - folds.run_start[first] + folds.run_start[run.scopes]
+            parts = [shown.child[folds.first[i] : folds.last[i]] for i in same.tolist()]
+            inner.append(_Run(np.concatenate(parts), _named(shown, parts[0]), len(parts[0]), run.depth + 1))
+        todo += reversed(inner)
 
 
-def _added(a: Row, b: Row) -> Row:
-    return {
-        name: figure + (b.get(name) or 0)
-        if isinstance(figure, int | float) and not isinstance(figure, bool) and name not in _NOT_ADDED
-        else figure
-        for name, figure in a.items()
-    }
+def _named(shown: _Shown, scopes: Ints) -> str:
+    label, count = shown.modules.label, len(scopes)
+    first = label(int(scopes[0]))
+    return first if count == 1 else f"{first.partition(' … ')[0]} … {label(int(scopes[-1]))}"
 
 
-class Outputs:
-    """What modules hand out: of the values that are made inside and read outside, the largest; of these the last."""
+def _rows(shown: _Shown, folds: _Folds) -> Rows:
+    runs = list(_runs(shown, folds))
 
-    def __init__(self, graph: Graph, tree: Tree) -> None:
-        self._graph = graph
-        self._span = tree.span
-        begin, _ = self._span
-        late = np.isin(graph.node_phase, [PHASE_ID[phase] for phase in ("init", "backward", "recompute", "optimizer")])
-        state = np.isin(graph.value_role, [ROLE_ID[role] for role in ("parameter", "buffer", "state")])
-        made = np.flatnonzero((graph.value_producer >= 0) & ~state)
-        made = made[~late[graph.value_producer[made]]]
-        if not len(made):  # only gradients were captured: then these
-            made, late = np.flatnonzero(graph.value_producer >= 0), np.zeros(graph.n_nodes, dtype=bool)
-        count = len(tree.parent)
-        first = np.full(graph.n_values, count, dtype=np.int64)  # the range of scopes that read it
-        last = np.full(graph.n_values, -1, dtype=np.int64)
-        read = np.flatnonzero(graph.use_value >= 0)
-        read = read[~late[graph.use_node[read]]]
-        reader = begin[graph.node_scope[graph.use_node[read]]]
-        np.minimum.at(first, graph.use_value[read], reader)
-        np.maximum.at(last, graph.use_value[read], reader)
-        first[graph.outputs] = -1
-        place = begin[graph.node_scope[graph.value_producer[made]]]
-        order = np.argsort(place, kind="stable")
-        self._value, self._place = made[order], place[order]
-        self._first, self._last = first[self._value], last[self._value]
-        self._elements = element_counts(graph)[self._value]
-        self._producer = graph.value_producer[self._value]
+    def row(number: int) -> Row:
+        if number >= len(runs):
+            return {**shown.outside[0], "depth": 0}
+        run = runs[number]
+        scope = int(run.scopes[0])
+        found = shown.modules.row(run.scopes)
+        return found | {
+            "name": run.name,
+            "times": run.times,
+            "share": None,  # here, where JSON has it
+            "self": None,
+            "path": shown.paths(scope),
+            "output": shown.output_of(scope),
+            "depth": run.depth,
+        }
 
-    def of(self, scope: int) -> str:
-        begin, end = int(self._span[0][scope]), int(self._span[1][scope])
-        low, high = np.searchsorted(self._place, [begin, end]).tolist()
-        if low == high:
-            return ""
-        leaves = (self._first[low:high] < begin) | (self._last[low:high] >= end)
-        rows = low + np.flatnonzero(leaves)
-        if not len(rows):  # never read: the last thing that was made
-            rows = low + np.flatnonzero(self._producer[low:high] == self._producer[low:high].max())
-        best = rows[np.lexsort((self._producer[rows], self._elements[rows]))[-1]]
-        type_ = self._graph.pools.types[int(self._graph.value_type[self._value[best]])]
-        return "" if type_.shape is None else "×".join("?" if d is None else str(d) for d in type_.shape) or "number"
+    return Rows(range(len(runs) + len(shown.outside)), row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from opscope.errors import OpscopeError
@@ -12,7 +12,7 @@ from .columns import AVAILABLE, BY, COLUMNS, DEFAULT, NAMES, Row, order
 from .devices import Device
 from .module_tree import tree_rows
 from .roofline import Roofline, roofline
-from .rows import by_kernel, by_kind, by_module, by_node, by_op, by_phase
+from .rows import ModuleRows, Rows, by_kernel, by_kind, by_module, by_node, by_op, by_phase
 from .stats import GraphStats
 
 
@@ -22,7 +22,7 @@ class Report:
 
     by: str
     columns: list[str]
-    rows: list[Row]
+    rows: Sequence[Row]
     total: Row
     share_of: str  # what the shares are shares of
     left_out: int = 0  # rows beyond the first `top`
@@ -63,15 +63,19 @@ def report(
         raise OpscopeError("times need a device to run on: --device h100, for example")
     times = roofline(stats.graph, stats.costs, device) if device is not None else None
     share_of = _share_of(stats, sort, times)
-    rows, total = _MAKE[by](stats, times)
-    _shares(rows, total, share_of)
-    found = Report(by, [name for name in shown if name != "name"], rows, total, share_of)
-    if by == "module":
-        found.rows = tree_rows(stats, rows, found.columns, depth, sort, fold)
-        _shares(found.rows, total, share_of)
-    elif sort is not None or by not in ("phase",):
-        keys = dict.fromkeys((sort or share_of, "macs", "other", "bytes"))
-        found.rows.sort(key=lambda row: [order(row.get(key)) for key in keys])
+    made, total = _MAKE[by](stats, times)
+    _share_total(total, share_of)
+    shown = [name for name in shown if name != "name"]
+    rows = tree_rows(stats, made, shown, depth, sort, share_of, fold) if isinstance(made, ModuleRows) else made
+    if isinstance(rows, Rows):
+        if by != "module":
+            rows = rows.sorted(_sort_keys(sort, share_of))
+        rows = rows.each(lambda row: _shared(row, total, share_of))
+    else:
+        rows = [_shared(row, total, share_of) for row in rows]
+        if sort is not None or by != "phase":
+            rows.sort(key=lambda row: [order(row.get(key)) for key in _sort_keys(sort, share_of)])
+    found = Report(by, shown, rows, total, share_of)
     if top is not None:
         found.left_out = max(len(found.rows) - top, 0)
         found.rows = found.rows[:top]
@@ -105,16 +109,24 @@ def _share_of(stats: GraphStats, sort: str | None, times: Roofline | None) -> st
     return "macs" if total.macs else "other" if total.other else "bytes"
 
 
-def _shares(rows: Iterable[Row], total: Row, of: str) -> None:
+def _sort_keys(sort: str | None, share_of: str) -> list[str]:
+    first = share_of if sort is None or sort == "share" else sort
+    return list(dict.fromkeys((first, "macs", "other", "bytes")))
+
+
+def _share_total(total: Row, of: str) -> None:
+    total["share"] = 1.0 if total.get(of) else None
+
+
+def _shared(row: Row, total: Row, of: str) -> Row:
     whole = total.get(of) or 0
-    total["share"] = 1.0 if whole else None
-    for row in rows:
-        row["share"] = (row.get(of) or 0) / whole if whole else None
-        own = row.get("own", row).get(of)
-        row["self"] = own / whole if whole and own is not None else None
+    row["share"] = (row.get(of) or 0) / whole if whole else None
+    own = row.get("own", row).get(of)
+    row["self"] = own / whole if whole and own is not None else None
+    return row
 
 
-_MAKE: dict[str, Callable[[GraphStats, Roofline | None], tuple[list[Row], Row]]] = {
+_MAKE: dict[str, Callable[[GraphStats, Roofline | None], tuple[list[Row] | Rows | ModuleRows, Row]]] = {
     "module": by_module,
     "op": by_op,
     "kind": by_kind,

@@ -60,72 +60,62 @@ def sums(table: CostTable, row: npt.NDArray[Any], count: int, nodes: npt.NDArray
 
 
 class Tree:
-    """The scopes of a graph that have nodes, as a tree; `also` those that should have some."""
+    """The scopes of a graph that have nodes, as a tree; `also` those that should have some. Nothing here walks up from
+    every scope: trees may be as deep as they have scopes."""
 
     def __init__(self, graph: Graph, also: Iterable[int] = ()) -> None:
         self.graph = graph
         count = len(graph.pools.scopes)
         self.parent: Ints = np.fromiter((scope.parent for scope in graph.pools.scopes), np.int64, count)
+        self.level: Ints = np.array(graph.pools.scope_chains.level, dtype=np.int64)
         own = np.bincount(graph.node_scope, minlength=count)
-        own[[scope for scope in also if 0 <= scope < count]] += 1
+        np.add.at(own, [scope for scope in also if 0 <= scope < count], 1)
         self.has_nodes: Mask = self.up(own) > 0
 
     @cached_property
-    def level(self) -> Ints:
-        level = np.zeros(len(self.parent), dtype=np.int64)
-        for scope, parent in enumerate(self.parent[1:].tolist(), 1):  # parents come first
-            level[scope] = level[parent] + 1
-        return level
+    def span(self) -> tuple[Ints, Ints]:
+        """Numbers for the scopes such that those inside scope s are `begin[s]` up to `end[s]`, itself the first."""
+        parents: list[int] = self.parent.tolist()
+        size = [1] * len(parents)
+        for scope in range(len(parents) - 1, 0, -1):  # parents come first
+            size[parents[scope]] += size[scope]
+        begin, free = [0] * len(parents), [1] * len(parents)
+        for scope in range(1, len(parents)):
+            parent = parents[scope]
+            begin[scope] = free[parent]
+            free[scope] = free[parent] + 1
+            free[parent] += size[scope]
+        found = np.array(begin, dtype=np.int64)
+        return found, found + np.array(size, dtype=np.int64)
 
     def up(self, own: Ints) -> Ints:
         """Every scope with all that is inside it."""
-        inside = own.astype(np.int64, copy=True)
-        order = np.argsort(self.level, kind="stable")
-        ends = np.searchsorted(self.level[order], np.arange(int(self.level.max(initial=0)) + 2))
-        for level in range(len(ends) - 2, 0, -1):  # the deepest first; the root has no parent
-            scopes = order[ends[level] : ends[level + 1]]
-            np.add.at(inside, self.parent[scopes], inside[scopes])
-        return inside
+        begin, end = self.span
+        sums = np.zeros(len(own) + 1, dtype=np.int64)
+        sums[begin + 1] = own
+        np.cumsum(sums, out=sums)  # may wrap around, and so does the difference
+        return sums[end] - sums[begin]
+
+    def up_seconds(self, own: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The same for fractions, added one by one: differences of large sums would leave traces in empty modules."""
+        parents: list[int] = self.parent.tolist()
+        inside: list[float] = own.tolist()
+        for scope in range(len(inside) - 1, 0, -1):
+            inside[parents[scope]] += inside[scope]
+        return np.array(inside, dtype=np.float64)
 
     @cached_property
     def first_node(self) -> Ints:
         """The first node that runs in each scope or inside it."""
-        graph = self.graph
-        first = np.full(len(self.parent), graph.n_nodes, dtype=np.int64)
-        first[graph.node_scope[::-1]] = np.arange(graph.n_nodes - 1, -1, -1)
+        graph, parents = self.graph, self.parent.tolist()
+        own = np.full(len(parents), graph.n_nodes, dtype=np.int64)
+        own[graph.node_scope[::-1]] = np.arange(graph.n_nodes - 1, -1, -1)
+        first: list[int] = own.tolist()
         for scope in range(len(first) - 1, 0, -1):
-            parent = self.parent[scope]
+            parent = parents[scope]
             if first[scope] < first[parent]:
                 first[parent] = first[scope]
-        return first
-
-    @cached_property
-    def children(self) -> dict[int, list[int]]:
-        """By scope, in the order in which they first run."""
-        found: dict[int, list[int]] = {}
-        used = np.flatnonzero(self.has_nodes)
-        for scope in used[np.argsort(self.first_node[used], kind="stable")].tolist():
-            if scope:
-                found.setdefault(int(self.parent[scope]), []).append(scope)
-        return found
-
-    @cached_property
-    def span(self) -> tuple[Ints, Ints]:
-        """Numbers for the scopes such that those inside scope s are `begin[s]` up to `end[s]`."""
-        begin = np.zeros(len(self.parent), dtype=np.int64)
-        end = np.zeros(len(self.parent), dtype=np.int64)
-        todo: list[tuple[int, bool]] = [(0, False)]
-        number = 0
-        while todo:
-            scope, is_done = todo.pop()
-            if is_done:
-                end[scope] = number
-                continue
-            begin[scope] = number
-            number += 1
-            todo.append((scope, True))
-            todo.extend((child, False) for child in reversed(self.children.get(scope, [])))
-        return begin, end
+        return np.array(first, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

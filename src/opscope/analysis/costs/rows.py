@@ -4,24 +4,70 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from opscope.analysis.values import made_by
 from opscope.errors import OpscopeError
 from opscope.ir import PHASE_ID, PHASES, scope_label
+from opscope.ir.columns import view
 from opscope.ir.enumerations import ESTIMATED, EXACT, HOW, UNKNOWN, ZERO
+from opscope.ir.rows import Rows as GraphRows
 
 from . import gaps, rollup
-from .columns import Row
+from .columns import Row, order
 from .memory import activations_by_node
 from .operators import sum_by
-from .rollup import Sums, Tree
+from .rollup import Sums
 from .roofline import Roofline
-from .sizes import Ints, Mask
+from .sizes import Ints
 from .stats import GraphStats
+
+
+class Rows(Sequence[Row]):
+    """Rows that are made when they are looked at: a million of them are only numbers until then. `figures` are columns
+    that rows can be sorted by without being made; what is not known is NaN there."""
+
+    def __init__(
+        self,
+        numbers: Sequence[int],
+        make: Callable[[int], Row],
+        figures: Mapping[str, npt.NDArray[Any]] = MappingProxyType({}),
+    ) -> None:
+        self._numbers, self._make, self._figures = numbers, make, figures
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rows: ...
+    def __getitem__(self, index: int | slice) -> Row | Rows:
+        if isinstance(index, slice):
+            return Rows(self._numbers[index], self._make, self._figures)
+        return self._make(self._numbers[index])
+
+    def sorted(self, keys: Sequence[str]) -> Rows:
+        """By these columns, the largest first; by the second one where the first does not tell, and so on."""
+        numbers = np.array(self._numbers, dtype=np.int64)
+        for key in reversed(keys):
+            if key in self._figures:
+                place = np.argsort(-self._figures[key][numbers], kind="stable")
+            else:
+                found = [order(self._make(number).get(key)) for number in numbers.tolist()]
+                place = np.array(sorted(range(len(found)), key=found.__getitem__), dtype=np.int64)
+            numbers = numbers[place]
+        return Rows(numbers.tolist(), self._make, self._figures)
+
+    def each(self, change: Callable[[Row], Row]) -> Rows:
+        """The same rows, each with something done to it."""
+        make = self._make
+        return Rows(self._numbers, lambda number: change(make(number)), self._figures)
 
 
 def _figures(sums: dict[str, int]) -> Row:
@@ -87,19 +133,6 @@ def _measured(stats: GraphStats, index: Any, count: int) -> list[Row]:
     sums = np.bincount(index, seconds, minlength=count)
     found = np.bincount(index, known, minlength=count)
     missing = np.bincount(index, minlength=count) - found
-    return [{"time": float(sums[i]) if found[i] else None, "time_unknown": int(missing[i])} for i in range(count)]
-
-
-def _measured_inside(stats: GraphStats, tree: Tree) -> list[Row]:
-    """The same by scope, with all that is inside."""
-    count = len(tree.parent)
-    if stats.times is None:
-        return [{}] * count
-    seconds, known, _ = stats.times
-    scope = stats.graph.node_scope
-    columns = [np.bincount(scope, seconds, minlength=count)]
-    columns += [np.bincount(scope, mask, minlength=count) for mask in (known, ~known)]
-    sums, found, missing = (_up(tree, column) for column in columns)
     return [{"time": float(sums[i]) if found[i] else None, "time_unknown": int(missing[i])} for i in range(count)]
 
 
@@ -176,38 +209,72 @@ def by_phase(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]
     return rows, _total(stats, times)
 
 
-def by_node(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
-    graph, costs = stats.graph, stats.costs
+def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
+    graph, costs, read = stats.graph, stats.costs, GraphRows(stats.graph)
     _, activation_bytes = activations_by_node(graph, stats.memory)
     unsized = np.bincount(graph.value_producer[stats.memory.unknown_activations], minlength=graph.n_nodes)
     figures = made_by(graph, stats.figures)
-    rows: list[Row] = []
-    for node in graph.nodes:
-        i = node.index
-        sums = {name: int(getattr(costs, name)[i]) for name in ("macs", "other", "read", "written", "causal")}
-        sums |= {"nodes": 1, "unknown": int(costs.lower[i]), "bytes_unknown": int(not costs.bytes_known[i])}
-        sums["causal_unknown"] = int(not costs.causal_known[i])
-        row: Row = {
-            "name": node.op,
+    kinds = stats.kinds
+    summed = {name: view(getattr(costs, name)) for name in (*rollup.FIGURES, "causal")}
+    lower, how, sizes, unsizes = view(costs.lower), view(costs.how), view(activation_bytes), view(unsized)
+    bytes_known, causal_known = view(costs.bytes_known), view(costs.causal_known)
+    seconds = times.seconds if times is not None else None
+    is_memory_bound = times.is_memory_bound if times is not None else None
+
+    def row(i: int) -> Row:
+        sums = {name: column[i] for name, column in summed.items()}
+        sums |= {"nodes": 1, "unknown": int(lower[i]), "bytes_unknown": int(not bytes_known[i])}
+        sums["causal_unknown"] = int(not causal_known[i])
+        op = read.strings[read.op[i]]
+        found: Row = {
+            "name": op,
             "node": i,
-            "op": node.op,
-            "kind": stats.kinds.of(graph, i),
-            "module": node.path,
-            "phase": node.phase,
-            "output": ", ".join(str(value.type) for value in node.outputs),
+            "op": op,
+            "kind": kinds.of(graph, i),
+            "module": read.path(read.scope[i]),
+            "phase": read.phase(i),
+            "output": ", ".join([read.type_text(read.value_type[value]) for value in read.made(i)]),
             **_figures(sums),
-            "activation_bytes": int(activation_bytes[i]),
-            "memory_unknown": int(unsized[i]),
-            "how": HOW[costs.how[i]],
+            "activation_bytes": sizes[i],
+            "memory_unknown": unsizes[i],
+            "how": HOW[how[i]],
         }
         if stats.times is not None and stats.times.known[i]:
-            row["time"] = float(stats.times.seconds[i])
-        row |= {name: _plain(name, figure) for name, figure in figures.get(i, {}).items()}
-        if times is not None:
-            row["seconds"] = float(times.seconds[i])
-            row["bound"] = "memory" if times.is_memory_bound[i] else "compute"
-        rows.append(row)
-    return rows, _total(stats, times)
+            found["time"] = float(stats.times.seconds[i])
+        found |= {name: _plain(name, figure) for name, figure in figures.get(i, {}).items()}
+        if seconds is not None and is_memory_bound is not None:
+            found["seconds"] = float(seconds[i])
+            found["bound"] = "memory" if is_memory_bound[i] else "compute"
+        return found
+
+    columns: dict[str, npt.NDArray[Any]] = {
+        "node": np.arange(graph.n_nodes),
+        "macs": costs.macs,
+        "flops": costs.macs,
+        "other": costs.other,
+        "read": costs.read,
+        "written": costs.written,
+        "bytes": costs.read + costs.written,
+        "causal": costs.causal,
+        "activation_bytes": activation_bytes,
+        **_measured_columns(graph.n_nodes, figures, stats.figures),
+    }
+    if seconds is not None:
+        columns["seconds"] = seconds
+    if stats.times is not None:
+        columns["time"] = np.where(stats.times.known, stats.times.seconds, np.nan)
+    return Rows(range(graph.n_nodes), row, columns), _total(stats, times)
+
+
+def _measured_columns(
+    count: int, figures: Mapping[int, Mapping[str, float]], names: Iterable[str]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Measured figures by node, to be sorted by. One that is itself NaN is of interest, so it stands with infinity."""
+    columns = {name: np.full(count, np.nan) for name in names}
+    for node, measured in figures.items():
+        for name, figure in measured.items():
+            columns[name][node] = math.inf if math.isnan(figure) else figure
+    return columns
 
 
 def _plain(name: str, figure: float) -> float | int | str:
@@ -262,57 +329,117 @@ _SUMS = ("nodes", "macs", "other", "read", "written", "unknown", "bytes_unknown"
 # -- the tree ------------------------------------------------------------------------------------------
 
 
-def by_module(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
-    """Every scope, by its number; `_tree_rows` picks and folds them."""
-    graph, costs = stats.graph, stats.costs
-    scopes = stats.scopes
-    tree, count = scopes.tree, len(graph.pools.scopes)
-    elements, sizes = activations_by_node(graph, stats.memory)
-    own: dict[str, Any] = {
-        "activations": sum_by(graph.node_scope, elements, count),
-        "activation_bytes": sum_by(graph.node_scope, sizes, count),
-        "params": np.zeros(count, dtype=np.int64),
-        "param_bytes": np.zeros(count, dtype=np.int64),
-        "params_unknown": np.zeros(count, dtype=np.int64),
-    }
-    unsized = graph.value_producer[stats.memory.unknown_activations]
-    own["memory_unknown"] = np.bincount(graph.node_scope[unsized], minlength=count)
-    for parameter in stats.parameters.each:
-        own["params_unknown"][parameter.scope] += parameter.elements is None
-        own["params"][parameter.scope] += parameter.elements or 0
-        own["param_bytes"][parameter.scope] += parameter.bytes or 0
-    for phase in ("forward", "backward"):
-        nodes = np.flatnonzero(graph.node_phase == PHASE_ID[phase])
-        own[phase] = sum_by(graph.node_scope[nodes], costs.macs[nodes], count)
-    inside = {name: tree.up(column) for name, column in own.items()}
-    if times is not None:
-        own["seconds"] = np.bincount(graph.node_scope, times.seconds, minlength=count)
-        inside["seconds"] = _up(tree, own["seconds"])
-    measured = _measured_inside(stats, tree)
-    missing = {mark: gaps.by_scope(stats.gaps, tree, what) for mark, what in gaps.MARKS.items() if stats.gaps}
-    if not stats.parameters.at_least:  # all are known, whoever reads them
-        missing.pop("params_unknown", None)
-    rows: list[Row] = []
-    used: Mask = np.array(tree.has_nodes)
-    used[np.flatnonzero(own["params"])] = True
-    for scope in range(count):
-        if not used[scope]:
-            rows.append({})
-            continue
-        entry = graph.pools.scopes[scope]
-        row: Row = {"name": scope_label(entry) if scope else "", "class": entry.cls, "scope": scope, "times": 1}
-        for target, sums, more in ((row, scopes.inside, inside), (row.setdefault("own", {}), scopes.own, own)):
-            target |= _figures(sums.row(scope))
-            target |= {name: column[scope].item() for name, column in more.items()}
-        row |= measured[scope]
-        row = _marked(row, {mark: int(inside[scope]) for mark, (_, inside) in missing.items()})
-        row["own"] = _marked(row["own"], {mark: int(own[scope]) for mark, (own, _) in missing.items()})
-        rows.append(row)
-    return rows, _total(stats, times)
+class ModuleRows:
+    """The figures of every scope, with all that is inside it and of itself, made into rows when asked for."""
+
+    def __init__(self, stats: GraphStats, times: Roofline | None) -> None:
+        graph, costs = stats.graph, stats.costs
+        self._scopes, self.tree = graph.pools.scopes.rows(), stats.scopes.tree
+        self._sums, self._own_sums = stats.scopes.inside, stats.scopes.own
+        tree, count = self.tree, len(self._scopes)
+        elements, sizes = activations_by_node(graph, stats.memory)
+        self._own: dict[str, npt.NDArray[Any]] = {
+            "activations": sum_by(graph.node_scope, elements, count),
+            "activation_bytes": sum_by(graph.node_scope, sizes, count),
+            "params": np.zeros(count, dtype=np.int64),
+            "param_bytes": np.zeros(count, dtype=np.int64),
+            "params_unknown": np.zeros(count, dtype=np.int64),
+        }
+        unsized = graph.value_producer[stats.memory.unknown_activations]
+        self._own["memory_unknown"] = np.bincount(graph.node_scope[unsized], minlength=count)
+        for parameter in stats.parameters.each:
+            self._own["params_unknown"][parameter.scope] += parameter.elements is None
+            self._own["params"][parameter.scope] += parameter.elements or 0
+            self._own["param_bytes"][parameter.scope] += parameter.bytes or 0
+        for phase in ("forward", "backward"):
+            nodes = np.flatnonzero(graph.node_phase == PHASE_ID[phase])
+            self._own[phase] = sum_by(graph.node_scope[nodes], costs.macs[nodes], count)
+        self._inside: dict[str, npt.NDArray[Any]] = {name: tree.up(column) for name, column in self._own.items()}
+        if times is not None:
+            spent = np.bincount(graph.node_scope, times.seconds, minlength=count).astype(np.float64)
+            self._own["seconds"], self._inside["seconds"] = spent, tree.up_seconds(spent)
+        if stats.times is not None:
+            seconds, known, _ = stats.times
+            scope = graph.node_scope
+            found = tree.up(np.bincount(scope[known], minlength=count))
+            spent = tree.up_seconds(np.bincount(scope, seconds, minlength=count).astype(np.float64))
+            self._inside["time"] = np.where(found > 0, spent, np.nan)
+            self._inside["time_unknown"] = tree.up(np.bincount(scope[~known], minlength=count))
+        self._mark(stats)
+
+    def _mark(self, stats: GraphStats) -> None:
+        """Count the gaps among what is missing from the figures."""
+        for mark, what in gaps.MARKS.items() if stats.gaps else ():
+            if mark == "params_unknown" and not stats.parameters.at_least:
+                continue  # all are known, whoever reads them
+            own, inside = gaps.by_scope(stats.gaps, self.tree, what)
+            self._own[mark], self._inside[mark] = self._known(mark, own=True) + own, self._known(mark) + inside
+
+    def _known(self, column: str, *, own: bool = False) -> npt.NDArray[Any]:
+        found = self.figures(column, own=own)
+        assert found is not None
+        return found
+
+    def label(self, scope: int) -> str:
+        return scope_label(self._scopes[scope]) if scope else ""
+
+    def cls(self, scope: int) -> str:
+        return self._scopes[scope].cls
+
+    def figures(self, column: str, *, own: bool = False) -> npt.NDArray[Any] | None:
+        """A column of figures by scope, NaN where it is not known; None: it has no such figures."""
+        sums, more = (self._own_sums, self._own) if own else (self._sums, self._inside)
+        if column in more:
+            return more[column]
+        if column in _OF_SUMS:
+            return _OF_SUMS[column](sums)
+        return None
+
+    def row(self, scopes: Sequence[int] | Ints) -> Row:
+        """Of one scope, or of several together; names are those of the first."""
+        first = scopes[0]
+        row: Row = {"name": self.label(first), "class": self.cls(first), "scope": first, "times": 1}
+        row |= self._figures(scopes, self._sums, self._inside)
+        row["own"] = self._figures(scopes, self._own_sums, self._own)
+        return row
+
+    def _figures(self, scopes: Sequence[int] | Ints, sums: Sums, more: Mapping[str, npt.NDArray[Any]]) -> Row:
+        if len(scopes) == 1:
+            (scope,) = scopes
+            found = _figures(sums.row(scope))
+            for name, column in more.items():
+                figure = column[scope].item()
+                found[name] = None if figure != figure else figure  # NaN
+            return found
+        found = _figures({name: int(getattr(sums, name)[scopes].sum()) for name in rollup.COLUMNS})
+        found["intensity"] = _figures(sums.row(scopes[0]))["intensity"]  # a ratio is not added
+        for name, column in more.items():
+            figures = column[scopes]
+            found[name] = None if figures[0] != figures[0] else np.nansum(figures).item()
+        return found
 
 
-def _up(tree: Tree, own: Any) -> Any:
-    inside = own.copy()
-    for scope in range(len(own) - 1, 0, -1):
-        inside[tree.parent[scope]] += inside[scope]
-    return inside
+_OF_SUMS: dict[str, Callable[[Sums], npt.NDArray[Any]]] = {
+    "ops": lambda sums: sums.nodes,
+    "macs": lambda sums: sums.macs,
+    "flops": lambda sums: 2 * sums.macs,
+    "other": lambda sums: sums.other,
+    "read": lambda sums: sums.read,
+    "written": lambda sums: sums.written,
+    "bytes": lambda sums: sums.read + sums.written,
+    "intensity": lambda sums: _intensity(sums),
+    "unknown": lambda sums: sums.unknown,
+    "bytes_unknown": lambda sums: sums.bytes_unknown,
+    "causal": lambda sums: sums.causal,
+}
+
+
+def _intensity(sums: Sums) -> npt.NDArray[np.float64]:
+    moved = (sums.read + sums.written).astype(np.float64)
+    moved[moved == 0] = np.nan
+    return (2 * sums.macs + sums.other) / moved
+
+
+def by_module(stats: GraphStats, times: Roofline | None) -> tuple[ModuleRows, Row]:
+    """The figures of all scopes; `tree_rows` picks and folds them."""
+    return ModuleRows(stats, times), _total(stats, times)

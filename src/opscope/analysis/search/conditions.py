@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -67,7 +66,7 @@ class Conditions:
         match term.field:
             case "":
                 test = text_test(term)
-                inside = self._within(test) | self._classes(test)
+                inside = self._within(term) | self._classes(test)
                 return self._texts(graph.node_op, test) | self._names(test) | inside
             case "op":
                 return self._texts(graph.node_op, text_test(term))
@@ -77,7 +76,7 @@ class Conditions:
             case "name":
                 return self._names(text_test(term))
             case "scope":
-                return self._within(text_test(term))
+                return self._within(term)
             case "class":
                 return self._classes(text_test(term))
             case "phase":
@@ -103,15 +102,6 @@ class Conditions:
                 return self._stacks([term])
 
     # -- texts ------------------------------------------------------------------------------------
-
-    @cached_property
-    def _paths(self) -> list[str]:
-        """The path of every scope, made from its parent's: scopes are written parents first."""
-        paths: list[str] = []
-        for i, scope in enumerate(self.pools.scopes):
-            above = paths[scope.parent] if i else ""
-            paths.append(f"{above}/{scope_label(scope)}" if above else scope_label(scope) if i else "")
-        return paths
 
     def _texts(self, column: Int32, test: Test) -> Mask:
         """A test on a column of string ids, made once for each distinct string."""
@@ -157,12 +147,31 @@ class Conditions:
 
     # -- what many nodes share ----------------------------------------------------------------------
 
-    def _scopes(self, verdict: Iterable[bool]) -> Mask:
-        return np.fromiter(verdict, bool, len(self.pools.scopes))[self.graph.node_scope]
-
-    def _within(self, test: Test) -> Mask:
-        """The path of its module."""
-        return self._scopes(bool(path and test(path)) for path in self._paths)
+    def _within(self, term: Term) -> Mask:
+        """The path of its module. A text is looked for in the whole of it, a pattern in what is printed of it."""
+        scopes = self.pools.scopes.rows()
+        if is_pattern(term):
+            paths, test = self.pools.scope_paths(), text_test(term)
+            used = np.flatnonzero(np.bincount(self.graph.node_scope, minlength=1))
+            verdict = np.zeros(len(scopes), dtype=bool)
+            scopes_used: list[int] = used.tolist()
+            verdict[used] = [bool(paths[i] and test(paths[i])) for i in scopes_used]
+            return verdict[self.graph.node_scope]
+        wanted = term.text.lower()
+        behind = wanted.count("/")  # it ends in a scope, and begins in that or at most so many further out
+        holds = bytearray(len(scopes))
+        for i in range(1, len(scopes)):  # parents come first
+            parent = scopes[i].parent
+            if holds[parent]:
+                holds[i] = 1
+                continue
+            tail = scope_label(scopes[i])
+            for _ in range(behind):
+                if parent == 0:
+                    break
+                tail, parent = f"{scope_label(scopes[parent])}/{tail}", scopes[parent].parent
+            holds[i] = wanted in tail.lower()
+        return np.frombuffer(holds, dtype=bool)[self.graph.node_scope]
 
     def _classes(self, test: Test) -> Mask:
         """The class of its module, or of a module around it."""
@@ -171,7 +180,7 @@ class Conditions:
         holds = [False] * len(scopes)
         for i, scope in enumerate(scopes):
             holds[i] = known[scope.cls] or (i > 0 and holds[scope.parent])
-        return self._scopes(holds)
+        return np.fromiter(holds, bool, len(scopes))[self.graph.node_scope]
 
     def _types(self, test: Callable[[Type], object]) -> Mask:
         """The type of something that it makes."""
@@ -261,11 +270,16 @@ def _verdict(texts: Sequence[str], rows: npt.NDArray[np.intp], test: Test) -> Ma
 # -- the tests --------------------------------------------------------------------------------------
 
 
+def is_pattern(term: Term) -> bool:
+    """A regex, or a word with `*`."""
+    return term.kind == "regex" or (term.kind == "word" and "*" in term.text)
+
+
 def text_test(term: Term) -> Test:
     """Contains the text, in any case; `*` in a word stands for any characters; or the regex is found."""
     if term.kind == "regex":
         return _regex(term).search
-    if term.kind == "word" and "*" in term.text:
+    if is_pattern(term):
         return re.compile(_glob(term.text), re.IGNORECASE | re.DOTALL).search
     wanted = term.text.lower()
     return lambda text: wanted in text.lower()

@@ -19,7 +19,7 @@ from opscope.ir import Capture, Stage
 
 from .graphdef import GraphDef
 from .names import safe
-from .wire import double, message, record, text
+from .wire import double, head, message, record, text
 
 _TAG = "opscope"
 _LARGEST = 2**31 - 1  # protobuf's readers take no message that is longer
@@ -39,7 +39,9 @@ def write(capture: Capture, stage: Stage, folder: Path) -> Path:
     number = capture.stages.index(stage)
     graph = GraphDef(stage.graph, capture.origin.framework, value_figures(capture, number))
     now = time.time()
-    records = [_event(now, text(3, "brain.Event:2")), _event(now, message(4, _checked(graph.encoded(), stage)))]
+    pieces = _checked(graph.encoded(), stage)
+    records = [_event(now, text(3, "brain.Event:2")), _event(now, head(4, sum(map(len, pieces))), *pieces)]
+    pieces.clear()  # hundreds of megabytes, which are in the record now
     times = node_times(capture, number)
     if times is not None:
         measured = graph.run_metadata(times.seconds * 1e9, times.known)
@@ -54,7 +56,8 @@ def save(folder: Path, now: float, records: list[bytes]) -> Path:
         raise OpscopeError(f"{folder}: cannot write here ({error.strerror})") from None
     path = folder / f"events.out.tfevents.{int(now)}.opscope"
     with replacing(path) as file:
-        file.write(b"".join(map(record, records)))
+        for data in records:
+            file.writelines(record(data))
     # TensorBoard shows the last graph that it finds in a folder: an older one of ours is replaced.
     for old in folder.glob("events.out.tfevents.*.opscope"):
         if old.name < path.name:
@@ -66,10 +69,11 @@ def _event(now: float, *parts: bytes) -> bytes:
     return b"".join((double(1, now), *parts))
 
 
-def _checked(encoded: bytes, stage: Stage) -> bytes:
-    if len(encoded) > _LARGEST:
+def _checked(encoded: list[bytes], stage: Stage) -> list[bytes]:
+    size = sum(map(len, encoded))
+    if size > _LARGEST:
         raise OpscopeError(
-            f"the graph of the stage {stage.name!r} takes {len(encoded):,} bytes as a GraphDef, and TensorBoard reads "
+            f"the graph of the stage {stage.name!r} takes {size:,} bytes as a GraphDef, and TensorBoard reads "
             f"at most {_LARGEST:,}: view it with `opscope view`"
         )
     return encoded

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from itertools import chain, islice
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from opscope.analysis.costs.operators import CostTable, node_costs
+from opscope.analysis.costs.operators import node_costs
 from opscope.analysis.costs.sizes import value_bytes
 from opscope.analysis.values import Figure, made_by
-from opscope.ir import Graph, Node, Type, Value
-from opscope.ir.places import users_frame
+from opscope.ir import Graph, Type
+from opscope.ir.columns import view
+from opscope.ir.rows import Rows
 from opscope.ir.text import frame_text
 
 from .names import Names
@@ -39,22 +42,29 @@ class GraphDef:
         self.graph = graph
         self.figures = made_by(graph, figures)
         self.names = Names(graph)
-        self.costs: CostTable = node_costs(graph, framework)
+        self.rows = Rows(graph)
+        costs = node_costs(graph, framework)
+        self._costs = [view(column) for column in (costs.macs, costs.other, costs.read, costs.written)]
+        self._unknown, self._bytes_known = view(costs.unknown), view(costs.bytes_known)
         self.sizes = value_bytes(graph)
         self._controls: dict[int, list[int]] = {}
         control = graph.links_of("control")
         for before, after in zip(control.source.tolist(), control.target.tolist(), strict=True):
             self._controls.setdefault(after, []).append(before)
 
-    def encoded(self) -> bytes:
-        nodes = [*map(self._outside, self.names.values), *map(self._node, self.graph.nodes)]
-        return b"".join([*(message(1, node) for node in nodes), message(4, number(1, _PRODUCER))])
+    def encoded(self) -> list[bytes]:
+        """All of it, in pieces of many nodes: a million small ones take more memory than what they say."""
+        pieces: list[bytes] = []
+        nodes = chain(map(self._outside, self.names.values), map(self._node, range(self.graph.n_nodes)))
+        while block := list(islice(nodes, 1000)):
+            pieces.append(b"".join([message(1, node) for node in block]))
+        return [*pieces, message(4, number(1, _PRODUCER))]
 
     # -- nodes ----------------------------------------------------------------------------------
 
     def _outside(self, index: int) -> bytes:
         value = self.graph.value(index)
-        attrs = _outputs([value])
+        attrs = self._outputs([index])
         count, size = value.type.elements, self.sizes[index]
         if value.role in ("parameter", "buffer") and count is not None:
             attrs["params"] = count
@@ -63,38 +73,59 @@ class GraphDef:
         attrs["role"] = value.role
         return _node_def(self.names.values[index], _OPS.get(value.role, value.role), (), attrs)
 
-    def _node(self, node: Node) -> bytes:
-        inputs = [self.names.source(value) for value in node.inputs if value is not None]
-        inputs += [f"^{self.names.nodes[before]}" for before in self._controls.get(node.index, ())]
-        attrs = _outputs(node.outputs)
-        attrs |= {"phase": node.phase} | self._cost(node.index) | self._params(node)
-        attrs |= {f"output {name}": f"{figure:.6g}" for name, figure in self.figures.get(node.index, {}).items()}
-        place = users_frame(node.frames)
+    def _node(self, node: int) -> bytes:
+        rows = self.rows
+        used = rows.used(node)
+        inputs = [self.names.source(value) for value in used if value >= 0]
+        inputs += [f"^{self.names.nodes[before]}" for before in self._controls.get(node, ())]
+        attrs = self._outputs(rows.made(node))
+        attrs["phase"] = rows.phase(node)
+        self._cost(node, attrs)
+        self._params(used, attrs)
+        attrs |= {f"output {name}": f"{figure:.6g}" for name, figure in self.figures.get(node, {}).items()}
+        place = rows.users_frame(node)
         if place is not None:
             attrs["source"] = frame_text(place)
-        for key, value in node.attrs.items():
-            attrs[key if key not in attrs else f"{key} (of the operator)"] = _shown(value)
-        return _node_def(self.names.nodes[node.index], node.op, inputs, attrs)
+        if rows.attrs[node]:
+            for key, value in self.graph.pools.attrs_of(rows.attrs[node]).items():
+                attrs[key if key not in attrs else f"{key} (of the operator)"] = _shown(value)
+        return _node_def(self.names.nodes[node], rows.strings[rows.op[node]], inputs, attrs)
 
-    def _cost(self, index: int) -> dict[str, Any]:
-        costs = self.costs
-        if costs.unknown[index]:
-            return {"flops": "unknown"}
-        found: dict[str, Any] = {
-            "flops": 2 * int(costs.macs[index]),
-            "other flops": int(costs.other[index]),
-            "macs": int(costs.macs[index]),
-        }
-        if costs.bytes_known[index]:
-            found |= {"bytes read": int(costs.read[index]), "bytes written": int(costs.written[index])}
-        return found
+    def _cost(self, index: int, attrs: dict[str, Any]) -> None:
+        if self._unknown[index]:
+            attrs["flops"] = "unknown"
+            return
+        macs, other, read, written = (column[index] for column in self._costs)
+        attrs["flops"], attrs["other flops"], attrs["macs"] = 2 * macs, other, macs
+        if self._bytes_known[index]:
+            attrs["bytes read"], attrs["bytes written"] = read, written
 
-    def _params(self, node: Node) -> dict[str, Any]:
+    def _params(self, used: list[int], attrs: dict[str, Any]) -> None:
         """How many learned numbers the operator reads; each tensor once."""
-        read = {v.storage.index: v.type.elements for v in node.inputs if v is not None and v.role == "parameter"}
-        if not read or any(count is None for count in read.values()):
-            return {}
-        return {"params": sum(count or 0 for count in read.values())}
+        rows, types = self.rows, self.graph.pools.types
+        read = {
+            rows.storage[value]: types[rows.value_type[value]].elements
+            for value in used
+            if value >= 0 and rows.role(value) == "parameter"
+        }
+        if read and all(count is not None for count in read.values()):
+            attrs["params"] = sum(count or 0 for count in read.values())
+
+    def _outputs(self, values: list[int]) -> dict[str, Any]:
+        """Shapes, which TensorBoard writes on edges, and the type of the first output."""
+        attrs: dict[str, Any] = {}
+        if values:
+            rows, types = self.rows, self.graph.pools.types
+            attrs["_output_shapes"] = tuple([types[rows.value_type[value]] for value in values])
+            dtype = attrs["_output_shapes"][0].dtype
+            if dtype in _DTYPES:
+                attrs["dtype"] = _Dtype(_DTYPES[dtype])
+            elif dtype:
+                attrs["dtype"] = dtype
+            names = [rows.value_name[value] for value in values]
+            if any(names):
+                attrs["makes"] = ", ".join([rows.strings[name] or "?" for name in names])
+        return attrs
 
     # -- run metadata ---------------------------------------------------------------------------
 
@@ -121,21 +152,6 @@ class GraphDef:
         return message(1, message(1, text(1, _DEVICE), *stats))
 
 
-def _outputs(values: Sequence[Value]) -> dict[str, Any]:
-    """Shapes, which TensorBoard writes on edges, and the type of the first output."""
-    attrs: dict[str, Any] = {}
-    if values:
-        attrs["_output_shapes"] = [value.type for value in values]
-        dtype = values[0].type.dtype
-        if dtype in _DTYPES:
-            attrs["dtype"] = _Dtype(_DTYPES[dtype])
-        elif dtype:
-            attrs["dtype"] = dtype
-        if any(value.name for value in values):
-            attrs["makes"] = ", ".join(value.name or "?" for value in values)
-    return attrs
-
-
 class _Dtype(int):
     """A number of TensorFlow's DataType."""
 
@@ -147,9 +163,14 @@ def _shown(value: Any) -> Any:
 
 
 def _node_def(name: str, op: str, inputs: Sequence[str], attrs: dict[str, Any]) -> bytes:
-    parts = [text(1, name), text(2, op), *(text(3, source) for source in inputs)]
-    parts += [message(5, text(1, key), message(2, _attr(value))) for key, value in attrs.items()]
+    parts = [text(1, name), text(2, op), *[text(3, source) for source in inputs]]
+    parts += [_entry(key, value) for key, value in attrs.items()]
     return b"".join(parts)
+
+
+@lru_cache(1 << 14, typed=True)  # True is not 1 here
+def _entry(key: str, value: Any) -> bytes:
+    return message(5, text(1, key), message(2, _attr(value)))
 
 
 def _attr(value: Any) -> bytes:
@@ -159,8 +180,8 @@ def _attr(value: Any) -> bytes:
         return number(5, value)
     if isinstance(value, int):
         return number(3, value)
-    if isinstance(value, list):
-        return message(1, *(message(7, *_shape(type_)) for type_ in value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(value, tuple):
+        return message(1, *(message(7, *_shape(type_)) for type_ in cast("tuple[Type, ...]", value)))
     return text(2, str(value)[:_LONGEST])
 
 
