@@ -326,7 +326,7 @@ export class Engine {
   private retree(view: View, options: ViewOptions): void {
     const before = view.tree as Tree | undefined;
     const [wasOpen, wasUnfolded] = [new Set<string>(), new Set<string>()];
-    const keyOf = (tree: Tree, g: number) => `${tree.scope[g]}/${tree.isPhase[g] ? tree.phase[g] : ''}`;
+    const keyOf = (tree: Tree, g: number) => `${tree.scope[g]}/${tree.isPhase[g] ? tree.phase[g] : ''}/${tree.labels.get(g) ?? ''}`;
     for (let g = 0; before && g < before.groups; g++) {
       if (view.open[g]) wasOpen.add(keyOf(before, g));
       if (view.unfolded[g]) wasUnfolded.add(keyOf(before, g));
@@ -342,12 +342,13 @@ export class Engine {
       bodies: view.bodies,
       opTitle: (node) => view.titles.of(node),
       phaseNames: this.phaseNames,
+      flow: view.flow,
     });
     view.inlined = inlined;
     view.open = new Uint8Array(view.tree.groups);
     view.unfolded = new Uint8Array(view.tree.groups);
     view.cache = new LayoutCache();
-    view.repeats = new Repeats(view.graph, view.tree);
+    view.repeats = new Repeats(view.graph, view.tree, view.flow, () => view.outputs);
     view.open[0] = 1;
     for (let g = 1; before && g < view.tree.groups; g++) {
       if (wasOpen.has(keyOf(view.tree, g)) || (view.tree.isPhase[g] && !before.isPhase.includes(1))) view.open[g] = 1;
@@ -537,7 +538,8 @@ export class Engine {
     const phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!] : '';
     const label = tree.labels.get(g);
     if (label !== undefined) return `@${tree.first[g]}/${label}`;
-    return `${phase}:${scopePath(capture.pools, tree.scope[g]!)}`;
+    const part = tree.part[g]! > 1 ? `*${tree.part[g]}` : '';
+    return `${phase}:${scopePath(capture.pools, tree.scope[g]!)}${part}`;
   }
 
   items(paths: string[]): number[] {
@@ -766,7 +768,7 @@ function constants(graph: Graph): Uint8Array {
 
 /** What is open in one stage is open in the next, where both have it. */
 function keepOpen(from: View, to: View): void {
-  const key = (view: View, g: number) => `${view.tree.scope[g]}/${view.tree.phase[g]}/${view.tree.isPhase[g]}`;
+  const key = (view: View, g: number) => `${view.tree.scope[g]}/${view.tree.phase[g]}/${view.tree.isPhase[g]}/${view.tree.part[g]}`;
   const open = new Map<string, number>();
   for (let g = 1; g < from.tree.groups; g++) if (!from.tree.labels.has(g)) open.set(key(from, g), from.open[g]!);
   for (let g = 1; g < to.tree.groups; g++) if (!to.tree.labels.has(g)) to.open[g] = open.get(key(to, g)) ?? to.open[g]!;

@@ -1,12 +1,18 @@
 // The view tree: operators under modules, and (in a training graph) modules under phases.
 //
 // Items are numbered: operators 0 … nodes-1, then groups. Group 0 is the root. A group stands for the operators of one
-// phase in one scope, because forward and backward of a module in one box would make every graph of boxes a cycle.
+// phase in one scope, because forward and backward of a module in one box would make every graph of boxes a cycle; for the
+// same reason a module between whose operators others run is several groups (orderly.ts). Lists of modules, which run
+// nothing themselves, are no groups: their names stand before those of their modules.
 
 import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES } from '../scene.ts';
 import type { Bodies } from './compose.ts';
 import { csr, row, type Csr } from './csr.ts';
+import { makeOrderly, type Grouping } from './orderly.ts';
+
+/** Modules that only hold others, in PyTorch, PaddlePaddle and MegEngine. */
+const LISTS = /^(?:Module|Layer|Parameter)(?:List|Dict)$/;
 
 export interface Tree {
   nodes: number; // operators
@@ -15,9 +21,15 @@ export interface Tree {
   scope: Int32Array;
   phase: Int8Array; // of a group: its phase, or -1 where it holds several
   isPhase: Uint8Array; // the group is a phase itself, not a module
+  inTurns: boolean; // phases have parts
+  part: Int32Array; // 0: all of its module; else which of its parts, from 1 …
+  parts: Int32Array; // … of how many
   size: Int32Array; // operators inside that are drawn
   count: Int32Array; // all operators inside, as `opscope info` counts them
   first: Int32Array; // the first operator inside, by execution
+  last: Int32Array;
+  rank: Int32Array; // how many operators that are drawn come before each operator
+  forward: boolean; // no operator reads what a later one makes
   nodeGroup: Int32Array; // the group around each operator that is drawn; -1: hidden
   home: Int32Array; // the group that counts each operator, drawn by itself or inside another; -1: its phase is hidden
   childGroups: Csr; // by first operator
@@ -34,14 +46,16 @@ interface TreeOptions {
   bodies: Bodies;
   opTitle: (node: number) => string;
   phaseNames?: readonly string[];
+  flow?: Pick<Graph, 'useNode' | 'useValue'>; // the uses that are drawn; all of them where absent
 }
 
 export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tree {
   const shown = shownPhases(graph, options);
   const groups = new GroupMaker(graph, pools, options, shown);
-  const nodeGroup = groupNodes(graph, groups, options, shown);
-  const home = homes(graph, groups, options, shown, nodeGroup);
-  const tree = newTree(graph, groups, nodeGroup, home, options.phaseNames ?? PHASES);
+  const grouping = groups.grouping(groupNodes(graph, groups, options, shown));
+  const forward = makeOrderly(grouping, { ...(options.flow ?? graph), producer: graph.producer });
+  const home = homes(graph, grouping, pools, options, shown);
+  const tree = newTree(graph, grouping, home, forward, options.phaseNames ?? PHASES);
   countOperators(tree, graph, shown.split);
   // Groups are made as their first operator is met, so siblings stand in order already; phases have one of their own.
   row(tree.childGroups, 0).sort((a, b) => groupOrder(tree, a) - groupOrder(tree, b) || a - b);
@@ -79,6 +93,7 @@ class GroupMaker {
   #opTitle: (node: number) => string;
   #split: boolean;
   #alone: boolean[]; // by body: the only one of its operator
+  #lists: Uint8Array; // scopes that are lists of modules
 
   constructor(graph: Graph, pools: Pools, { bodies, opTitle }: TreeOptions, { split, only }: ShownPhases) {
     this.#graph = graph;
@@ -91,6 +106,13 @@ class GroupMaker {
     const count = new Map<number, number>();
     for (const node of bodies.owner) count.set(node, (count.get(node) ?? 0) + 1);
     this.#alone = Array.from(bodies.owner, (node) => count.get(node) === 1);
+    this.#lists = listScopes(graph, pools);
+  }
+
+  /** All that was made. */
+  grouping(nodeGroup: Int32Array): Grouping {
+    const { parent, scope, phase, isPhase, labels } = this;
+    return { parent, scope, phase, isPhase, labels, nodeGroup, part: parent.map(() => 0), parts: parent.map(() => 0) };
   }
 
   /** The place of a phase and a scope in `byScope`. */
@@ -110,12 +132,20 @@ class GroupMaker {
     if (scope === 0 && !this.#split) return 0;
     const known = this.known(phase, scope, body);
     if (known >= 0) return known;
-    const around = scope === 0 ? 0 : this.of(phase, this.#pools.scopes.parent[scope]!, body);
+    const around = scope === 0 ? 0 : this.of(phase, this.#above(scope), body);
     const group = this.#add(around, scope, phase, scope === 0);
     const key = this.key(phase, scope);
     if (body < 0) this.byScope[key] = group;
     else this.#inBodies.set(body * this.byScope.length + key, group);
     return group;
+  }
+
+  /** The scope around a scope that has a group. */
+  #above(scope: number): number {
+    const { parent } = this.#pools.scopes;
+    let above = parent[scope]!;
+    while (this.#lists[above]) above = parent[above]!;
+    return above;
   }
 
   /** The group of an operator that has graphs inside. */
@@ -143,15 +173,6 @@ class GroupMaker {
     return group;
   }
 
-  /** The group of the nearest scope that has one already: without any, that of the body, or the root. */
-  nearest(phase: number, scope: number, body: number): number {
-    for (let s = scope; ; s = this.#pools.scopes.parent[s]!) {
-      const group = this.known(phase, s, body);
-      if (group >= 0) return group;
-      if (s === 0) return body >= 0 ? (this.#byBody.get(body) ?? 0) : 0;
-    }
-  }
-
   #add(around: number, scope: number, phase: number, isPhase: boolean, label?: string): number {
     if (label !== undefined) this.labels.set(this.parent.length, label);
     this.scope.push(scope);
@@ -177,26 +198,60 @@ function groupNodes({ nodes, scope, phase }: Graph, groups: GroupMaker, { inline
   return nodeGroup;
 }
 
-/** A constant that stands inside its reader belongs to a module all the same: its own, or the nearest that is drawn. */
-function homes(
-  { nodes, scope, phase }: Graph,
-  groups: GroupMaker,
-  { inlined, bodies }: TreeOptions,
-  { hidden }: ShownPhases,
-  nodeGroup: Int32Array,
-): Int32Array {
+/** Lists of modules that ran nothing themselves, by scope. */
+function listScopes(graph: Graph, { scopes }: Pools): Uint8Array {
+  const lists = Uint8Array.from({ length: scopes.parent.length }, (_, s) => (s > 0 && LISTS.test(scopes.cls.at(s)) ? 1 : 0));
+  if (lists.includes(1)) for (const s of graph.scope) lists[s] = 0;
+  return lists;
+}
+
+/**
+ * A constant that stands inside its reader belongs to a module all the same: its own, or the nearest that is drawn; of a
+ * module in parts, the largest.
+ */
+function homes(graph: Graph, groups: Grouping, pools: Pools, { inlined, bodies }: TreeOptions, { hidden, split }: ShownPhases): Int32Array {
+  const { nodeGroup, scope, phase, parent, labels } = groups;
   if (!inlined.includes(1)) return nodeGroup;
+  const size = new Int32Array(parent.length);
+  const bodyOf = new Int32Array(parent.length).fill(-1);
+  for (let i = 0; i < graph.nodes; i++) {
+    if (nodeGroup[i]! < 0) continue;
+    size[nodeGroup[i]!]!++;
+    bodyOf[nodeGroup[i]!] = bodies.bodyOf[i]!;
+  }
+  const key = (p: number, s: number, body: number) => ((body + 1) * PHASES.length + (split ? p : 0)) * pools.scopes.parent.length + s;
+  const known = new Map<number, number>();
+  for (let g = parent.length - 1; g > 0; g--) {
+    size[parent[g]!]! += size[g]!; // made before its children
+    if (labels.has(g)) continue;
+    const at = key(phase[g]!, scope[g]!, bodyOf[g]!);
+    if (size[g]! >= size[known.get(at) ?? 0]! || !known.has(at)) known.set(at, g);
+  }
   const home = nodeGroup.slice();
-  for (let i = 0; i < nodes; i++) {
-    if (inlined[i] && !hidden[phase[i]!]) home[i] = groups.nearest(phase[i]!, scope[i]!, bodies.bodyOf[i]!);
+  for (let i = 0; i < graph.nodes; i++) {
+    const p = graph.phase[i]!;
+    if (!inlined[i] || hidden[p]) continue;
+    home[i] = 0;
+    for (let s = graph.scope[i]!; s >= 0; s = pools.scopes.parent[s]!) {
+      const group = known.get(key(p, s, bodies.bodyOf[i]!)) ?? known.get(key(p, s, -1));
+      if (group === undefined) continue;
+      home[i] = group;
+      break;
+    }
   }
   return home;
 }
 
-function newTree({ nodes }: Graph, made: GroupMaker, nodeGroup: Int32Array, home: Int32Array, phaseNames: readonly string[]): Tree {
+function newTree({ nodes }: Graph, made: Grouping, home: Int32Array, forward: boolean, phaseNames: readonly string[]): Tree {
+  const { nodeGroup } = made;
   const groups = made.parent.length;
   const parent = Int32Array.from(made.parent);
   const childNodes = csr(nodeGroup, groups);
+  const rank = new Int32Array(nodes);
+  for (let i = 0, drawn = 0; i < nodes; i++) {
+    rank[i] = drawn;
+    if (nodeGroup[i]! >= 0) drawn++;
+  }
   return {
     nodes,
     groups,
@@ -204,9 +259,15 @@ function newTree({ nodes }: Graph, made: GroupMaker, nodeGroup: Int32Array, home
     scope: Int32Array.from(made.scope),
     phase: Int8Array.from(made.phase),
     isPhase: Uint8Array.from(made.isPhase),
+    inTurns: made.part.some((part, g) => part > 0 && made.isPhase[g]! > 0),
+    part: Int32Array.from(made.part),
+    parts: Int32Array.from(made.parts),
     size: new Int32Array(groups),
     count: new Int32Array(groups),
     first: new Int32Array(groups).fill(nodes),
+    last: new Int32Array(groups).fill(-1),
+    rank,
+    forward,
     nodeGroup,
     home,
     childGroups: csr(parent, groups),
@@ -219,13 +280,14 @@ function newTree({ nodes }: Graph, made: GroupMaker, nodeGroup: Int32Array, home
 
 /** How many operators are in each group, which is the first, and of which phase they are. */
 function countOperators(tree: Tree, { phase }: Graph, split: boolean): void {
-  const { groups, childNodes, members, size, count, first } = tree;
+  const { groups, childNodes, members, size, count, first, last } = tree;
   for (let g = 0; g < groups; g++) {
     const at = childNodes.start[g]!;
     size[g] = childNodes.start[g + 1]! - at;
     count[g] = members.start[g + 1]! - members.start[g]!;
     if (size[g] === 0) continue;
     first[g] = childNodes.item[at]!;
+    last[g] = childNodes.item[childNodes.start[g + 1]! - 1]!;
     if (!split && g > 0) tree.phase[g] = phase[first[g]!]!;
   }
   for (let g = groups - 1; g > 0; g--) {
@@ -233,6 +295,7 @@ function countOperators(tree: Tree, { phase }: Graph, split: boolean): void {
     size[p]! += size[g]!;
     count[p]! += count[g]!;
     if (first[g]! < first[p]!) first[p] = first[g]!;
+    if (last[g]! > last[p]!) last[p] = last[g]!;
   }
 }
 
@@ -240,9 +303,10 @@ function countOperators(tree: Tree, { phase }: Graph, split: boolean): void {
 const PHASE_ORDER = [-60, -40, -20, -30, -10, -50];
 
 /** Modules by their first operator; phases in the order of a training step, because some of an optimizer's arithmetic
- * runs long before the gradients that it waits for. */
+ * runs long before the gradients that it waits for. Phases that take turns stand as they run. */
 export function groupOrder(tree: Tree, group: number): number {
-  return tree.isPhase[group] ? PHASE_ORDER[tree.phase[group]!]! : tree.first[group]!;
+  if (!tree.isPhase[group] || tree.inTurns) return tree.first[group]!;
+  return PHASE_ORDER[tree.phase[group]!]!;
 }
 
 /** The name of a group, as the page shows it. */
@@ -250,11 +314,22 @@ export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   if (group === 0) return 'graph';
   const label = tree.labels.get(group);
   if (label !== undefined) return label;
-  if (tree.isPhase[group]) return tree.phaseNames[tree.phase[group]!] ?? '?';
-  const s = tree.scope[group]!;
-  const name = pools.scopes.name.at(s) || `(${pools.scopes.cls.at(s)})`;
-  const call = pools.scopes.call[s]!;
-  return call ? `${name}#${call + 1}` : name;
+  if (tree.isPhase[group]) {
+    const name = tree.phaseNames[tree.phase[group]!] ?? '?';
+    const all = [...row(tree.childGroups, 0)].reduce((n, g) => n + (tree.phase[g] === tree.phase[group] ? tree.size[g]! : 0), 0);
+    return tree.part[group] && tree.size[group]! < 0.9 * all ? `${name} ${tree.part[group]}` : name;
+  }
+  // With the names of what is around it and has no group.
+  const around = tree.scope[tree.parent[group]!]!;
+  const names = [scopeName(pools, tree.scope[group]!)];
+  let s = pools.scopes.parent[tree.scope[group]!]!;
+  for (; s > 0 && s !== around; s = pools.scopes.parent[s]!) names.push(scopeName(pools, s));
+  return s === around || around === 0 ? names.reverse().join('.') : names[0]!;
+}
+
+function scopeName({ scopes }: Pools, s: number): string {
+  const name = scopes.name.at(s) || `(${scopes.cls.at(s)})`;
+  return scopes.call[s] ? `${name}#${scopes.call[s]! + 1}` : name;
 }
 
 export function groupClass(tree: Tree, pools: Pools, group: number): string {
@@ -265,8 +340,7 @@ export function groupClass(tree: Tree, pools: Pools, group: number): string {
 export function scopePath(pools: Pools, scope: number): string {
   const parts: string[] = [];
   for (let s = scope; s > 0; s = pools.scopes.parent[s]!) {
-    const name = pools.scopes.name.at(s) || `(${pools.scopes.cls.at(s)})`;
-    parts.push(pools.scopes.call[s] ? `${name}#${pools.scopes.call[s]! + 1}` : name);
+    parts.push(scopeName(pools, s));
   }
   return parts.reverse().join('/');
 }
