@@ -37,12 +37,14 @@ import { Repeats } from './repeats.ts';
 import type { Device } from './roofs.ts';
 import { csv, table } from './rows.ts';
 import { buildScene } from './scene.ts';
+import { purpose } from './story.ts';
 import { buildTree, scopePath, type Tree } from './tree.ts';
 import { newView, type View } from './view.ts';
 import { visible, type Visible } from './visible.ts';
 import { rehearse } from './warm.ts';
 
-const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes
+const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes …
+const [FEWEST_BOXES, MOST_FIRST_BOXES] = [8, 80]; // … or this many, where it would show next to nothing
 const [INIT, FORWARD] = [PHASES.indexOf('init'), PHASES.indexOf('forward')];
 const MOST_COMPARED = 1000; // children of a group, to know how many boxes it would be
 const MOST_UNFOLDED = 60; // as many as a URL takes
@@ -68,6 +70,7 @@ export class Engine {
   /** How many operators, in words of the page's language. */
   counts: (n: number) => string = (n) => `${NUMBERS.format(n)} op${n === 1 ? '' : 's'}`;
   private phaseNames: readonly string[] = PHASES;
+  private words: Partial<EngineWords> = {};
 
   /** What is done when nobody asks for anything: one short step at a time, false when all is done. */
   later(): boolean {
@@ -190,7 +193,7 @@ export class Engine {
         byNode.set(kinds);
         gone.forEach((node, i) => (byNode[plain.graph.nodes + i] = ghosts[node]! | GHOST));
       }
-      view = newView(capture, stage, shown, options);
+      view = newView(capture, stage, shown, options, await kindsOf(capture, stage));
       view.id = id;
       view.ghosts = diff ? replaced(diff) : [];
       view.byNode = byNode;
@@ -310,8 +313,10 @@ export class Engine {
   speak(words: EngineWords): Picture | null {
     this.counts = (n) => (n === 1 ? words.op : words.ops).replace('{n}', NUMBERS.format(n));
     this.phaseNames = words.phases;
+    this.words = words;
     for (const view of this.views.values()) {
       view.tree.phaseNames = words.phases;
+      view.tree.plumbingNames = words.plumbing ?? view.tree.plumbingNames;
       view.cache = new LayoutCache(); // boxes are as wide as their words
     }
     return this.shown ? this.picture() : null;
@@ -333,8 +338,9 @@ export class Engine {
     }
     view.options = options;
     const inlined = options.constants ? new Uint8Array(view.graph.nodes) : constants(view.graph);
-    if (!options.saved) view.kept.forEach((value, node) => value >= 0 && (inlined[node] = 1));
-    view.flow = flow(view.graph, view.bodies, options.saved ? null : view.kept);
+    view.passed = passedNow(view, options);
+    view.passed.forEach((value, node) => value >= 0 && (inlined[node] = 1));
+    view.flow = flow(view.graph, view.bodies, view.passed);
     view.tree = buildTree(view.graph, view.capture.pools, {
       split: options.split,
       hidden: new Set(options.hidden),
@@ -343,6 +349,9 @@ export class Engine {
       opTitle: (node) => view.titles.of(node),
       phaseNames: this.phaseNames,
       flow: view.flow,
+      plumbing: options.plumbing ? undefined : view.plumbing,
+      purpose: (members) => purpose(view.graph, view.kinds, members),
+      plumbingNames: this.words.plumbing,
     });
     view.inlined = inlined;
     view.open = new Uint8Array(view.tree.groups);
@@ -358,6 +367,11 @@ export class Engine {
 
   /** Open groups as long as the picture stays readable: all of a level or none, so that equal things look equal. */
   private openAtFirst(view: View): void {
+    if (this.openLevels(view, FIRST_BOXES) < FEWEST_BOXES) this.openLevels(view, MOST_FIRST_BOXES);
+  }
+
+  /** How many boxes there are then. */
+  private openLevels(view: View, most: number): number {
     const { tree } = view;
     const inside = (g: number) => shownInside(view, g);
     const grows = (groups: number[]) => groups.reduce((sum, g) => sum + inside(g).boxes - 1, 0);
@@ -366,15 +380,16 @@ export class Engine {
       let level = groups.filter((g) => {
         // What only builds the modules stays closed, and so do modules without modules inside.
         if (tree.phase[g] === INIT && inside(g).boxes > 4) return false;
-        return inside(g).boxes <= FIRST_BOXES && (tree.isPhase[g] || row(tree.childGroups, g).length > 0);
+        return inside(g).boxes <= most && (tree.isPhase[g] || inside(g).groups.length > 0 || inside(g).folds);
       });
       // Where forward and backward are too much together, the forward pass says more about a model.
-      if (boxes + grows(level) > FIRST_BOXES && boxes < FIRST_BOXES / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
-      if (grows(level) > 0 && boxes + grows(level) > FIRST_BOXES) return;
+      if (boxes + grows(level) > most && boxes < most / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
+      if (grows(level) > 0 && boxes + grows(level) > most) return boxes;
       boxes += grows(level);
       for (const g of level) view.open[g] = 1;
       groups = level.flatMap((g) => inside(g).groups);
     }
+    return boxes;
   }
 
   // -- pictures -----------------------------------------------------------------------------------
@@ -396,7 +411,14 @@ export class Engine {
     view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
     const kinds =
       this.toward >= 0 ? classes(this.entries[view.id]!.diffs.of(this.toward), 'before', graph.nodes) : (view.byNode ?? new Uint8Array(0));
-    return { scene, index: this.indexOf(scene), open, unfolded, saved, ...boxChanges(view, kinds) };
+    const count = (is: (node: number) => boolean) => {
+      let n = 0;
+      for (let node = 0; node < own; node++) if (is(node)) n++;
+      return n;
+    };
+    const { views, plumbing } = view;
+    const aside = { saved, views: count((node) => views[node]! >= 0), plumbing: count((node) => plumbing[node] === 1) };
+    return { scene, index: this.indexOf(scene), open, unfolded, ...aside, ...boxChanges(view, kinds) };
   }
 
   /** What is visible with these groups open, and where it stands. */
@@ -429,6 +451,9 @@ export class Engine {
       cache,
       outputs: () => view.outputs,
       counts: this.counts,
+      read: view.flow.read,
+      unread: () => view.unread,
+      words: this.words,
     });
     return { visible: shown, scene };
   }
@@ -538,6 +563,7 @@ export class Engine {
     const phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!] : '';
     const label = tree.labels.get(g);
     if (label !== undefined) return `@${tree.first[g]}/${label}`;
+    if (tree.purpose[g]! >= 0) return `@${tree.first[g]}/plumbing`;
     const part = tree.part[g]! > 1 ? `*${tree.part[g]}` : '';
     return `${phase}:${scopePath(capture.pools, tree.scope[g]!)}${part}`;
   }
@@ -729,24 +755,36 @@ export class Engine {
   }
 }
 
-/** What an open group shows: how many boxes, and which groups are boxes of their own. Equal neighbours are one box. */
-function shownInside({ tree, repeats }: View, group: number): { boxes: number; groups: number[] } {
+/** What an open group shows: how many boxes, which groups are boxes of their own, and whether equal neighbours are one box. */
+function shownInside({ tree, repeats }: View, group: number): { boxes: number; groups: number[]; folds: boolean } {
   const children = row(tree.childGroups, group);
   const nodes = row(tree.childNodes, group).length;
   // Too many in any case: not worth a comparison.
-  if (nodes + children.length > MOST_COMPARED) return { boxes: nodes + children.length, groups: [] };
+  if (nodes + children.length > MOST_COMPARED) return { boxes: nodes + children.length, groups: [], folds: false };
   const runs = repeats.runs(group);
   const folded = new Set(runs.flatMap(([first, count]) => Array.from({ length: count }, (_, i) => children[first + i]!)));
-  return { boxes: nodes + children.length - folded.size + runs.length, groups: [...children].filter((g) => !folded.has(g)) };
+  const groups = [...children].filter((g) => !folded.has(g) && tree.purpose[g]! < 0);
+  return { boxes: nodes + children.length - folded.size + runs.length, groups, folds: runs.length > 0 };
+}
+
+/** By operator: the value for which it is passed over in a picture of these options, or -1; empty where there is none. */
+function passedNow({ graph, kept, views, byNode }: View, options: ViewOptions): Int32Array {
+  const lists = [options.saved ? [] : kept, options.views ? [] : views].filter((list) => list.length) as Int32Array[];
+  if (!lists.length) return new Int32Array(0);
+  // What the stage in view has changed is drawn, whatever it is.
+  return Int32Array.from({ length: graph.nodes }, (_, node) => {
+    for (const list of lists) if (list[node]! >= 0 && (list === kept || !byNode[node])) return list[node]!;
+    return -1;
+  });
 }
 
 /** Boxes for the operators that are drawn inside others; answers.drawnIn says the same of one of them. */
-function standIn({ graph, inlined, kept, options }: View, { nodeBox }: Visible): void {
+function standIn({ graph, inlined, passed }: View, { nodeBox }: Visible): void {
   const { useNode, useValue, producer } = graph;
-  if (!options.saved)
-    kept.forEach((value, node) => {
-      if (value >= 0 && producer[value]! >= 0) nodeBox[node] = nodeBox[producer[value]!]!;
-    });
+  // In order of execution: what it hands on may have been handed on before.
+  passed.forEach((value, node) => {
+    if (value >= 0 && producer[value]! >= 0) nodeBox[node] = nodeBox[producer[value]!]!;
+  });
   for (let use = 0; use < useValue.length; use++) {
     const maker = useValue[use]! < 0 ? -1 : producer[useValue[use]!]!;
     if (maker >= 0 && inlined[maker] && nodeBox[maker]! < 0) nodeBox[maker] = nodeBox[useNode[use]!]!;

@@ -55,6 +55,8 @@ export interface ViewOptions {
   hidden: number[]; // phases
   constants: boolean; // constants and parameters as boxes of their own
   saved?: boolean; // autograd's copies of saved tensors too
+  views?: boolean; // operators that only see a tensor otherwise too
+  plumbing?: boolean; // every operator on integers, booleans and constants by itself
   side: boolean; // phases beside each other instead of one after the other
   overlay?: boolean; // with what is gone since the stage before
 }
@@ -65,6 +67,8 @@ export interface Picture {
   open: number[]; // items of open groups
   unfolded: number[]; // items of groups whose repeats are drawn one by one
   saved: number[]; // by phase: operators that only keep tensors for the backward pass
+  views: number; // operators that only see a tensor otherwise
+  plumbing: number; // operators on integers, booleans and constants
   change: Uint8Array | null; // by box: the class of its change, see diff.ts; null where nothing has changed
   changed: Int32Array | null; // by box: how many operators in it have changed
 }
@@ -99,7 +103,7 @@ export interface Details {
   outputs: { value: string; type: string; bytes: number; role: string; to: Ref[]; more: number }[];
   backward: Ref[];
   forward: Ref[];
-  drawnWith: (Ref & { kind: 'saved' | 'constant' }) | null; // of what is not drawn: what stands for it
+  drawnWith: (Ref & { kind: 'saved' | 'view' | 'constant' }) | null; // of what is not drawn: what stands for it
   kernels: { index: number; name: string; ops: number }[];
   frames: { file: string; line: number; fn: string }[];
   size: number;
@@ -215,6 +219,10 @@ export interface EngineWords {
   op: string;
   ops: string;
   phases: string[];
+  part?: string; // of a module, {i} of {n}
+  unread?: string;
+  reads?: string;
+  plumbing?: string[]; // positions and mask, positions, mask, whole numbers
 }
 
 /** The calls that the page makes; each answers with a promise. */

@@ -13,6 +13,7 @@ export interface Grouping {
   isPhase: number[];
   part: number[]; // 0: whole; else which of the parts of its module it is …
   parts: number[]; // … of how many
+  plumbing: number[]; // 1: arithmetic beside what the module does (story.ts)
   labels: Map<number, string>;
   nodeGroup: Int32Array; // the group around each operator that is drawn, or -1
 }
@@ -102,7 +103,19 @@ class Order {
       const next = suspects.length ? childrenOf(groups.parent) : children;
       level = level.flatMap((g) => [...row(next, g)]);
     }
+    this.free();
     this.tidy();
+  }
+
+  /** One operator needs no box around it. */
+  private free(): void {
+    const { nodeGroup, plumbing, parent } = this.groups;
+    const size = new Int32Array(parent.length);
+    for (const g of nodeGroup) if (g >= 0) size[g]!++;
+    for (let i = 0; i < nodeGroup.length; i++) {
+      const g = nodeGroup[i]!;
+      if (g >= 0 && plumbing[g] && size[g] === 1) nodeGroup[i] = parent[g]!;
+    }
   }
 
   /** Cuts the children of these groups, none of which is inside another, until they can be boxes. */
@@ -157,7 +170,9 @@ class Order {
       const broken = [...parts].filter(([, list]) => list.length > 1);
       // What only holds modules gives way to them; then there may be nothing left to cut.
       const own = new Set(broken.length ? nodes.map((v) => groups.nodeGroup[v]!) : []);
-      const holders = new Set(broken.flatMap(([c]) => (own.has(c) || groups.isPhase[c] || groups.labels.has(c) ? [] : [c])));
+      const holders = new Set(
+        broken.flatMap(([c]) => (own.has(c) || groups.isPhase[c] || groups.labels.has(c) || groups.plumbing[c] ? [] : [c])),
+      );
       if (holders.size) {
         for (const c of holders) this.dissolve(c, level);
         for (const v of nodes) if (holders.has(childOf[v]!)) childOf[v] = this.childUnder(level, groups.nodeGroup[v]!);
@@ -223,12 +238,13 @@ class Order {
   }
 
   private add(like: number, around: number): number {
-    const { scope, phase, isPhase, part, parts, labels, parent } = this.groups;
+    const { scope, phase, isPhase, part, parts, plumbing, labels, parent } = this.groups;
     scope.push(scope[like]!);
     phase.push(phase[like]!);
     isPhase.push(isPhase[like]!);
     part.push(0);
     parts.push(0);
+    plumbing.push(plumbing[like]!);
     const label = labels.get(like);
     if (label !== undefined) labels.set(parent.length, label);
     return parent.push(around) - 1;
@@ -254,7 +270,8 @@ class Order {
     const count = new Map<string, number>();
     const part = pick(groups.part);
     const parts = part.map(() => 0);
-    const key = (i: number) => `${parent[i]}/${groups.scope[order[i]!]}/${groups.phase[order[i]!]}/${labels.get(i) ?? ''}`;
+    const key = (i: number) =>
+      `${parent[i]}/${groups.scope[order[i]!]}/${groups.phase[order[i]!]}/${groups.plumbing[order[i]!]}/${labels.get(i) ?? ''}`;
     part.forEach((p, i) => p > 0 && count.set(key(i), (count.get(key(i)) ?? 0) + 1));
     const seen = new Map<string, number>();
     part.forEach((p, i) => {
@@ -265,8 +282,8 @@ class Order {
     });
     for (let i = 0; i < groups.nodeGroup.length; i++)
       if (groups.nodeGroup[i]! >= 0) groups.nodeGroup[i] = number.get(groups.nodeGroup[i]!)!;
-    const [scope, phase, isPhase] = [pick(groups.scope), pick(groups.phase), pick(groups.isPhase)];
-    Object.assign(groups, { parent, scope, phase, isPhase, part, parts, labels });
+    const [scope, phase, isPhase, plumbing] = [pick(groups.scope), pick(groups.phase), pick(groups.isPhase), pick(groups.plumbing)];
+    Object.assign(groups, { parent, scope, phase, isPhase, part, parts, plumbing, labels });
   }
 }
 

@@ -7,7 +7,8 @@ import { compact } from '../draw/metrics.ts';
 import { BoxKind, PHASES, ROLES, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { layoutColumns } from '../layout/columns.ts';
-import type { Csr } from './csr.ts';
+import { row, type Csr } from './csr.ts';
+import type { EngineWords } from './messages.ts';
 import { Titles } from './titles.ts';
 import { groupClass, groupTitle, type Tree } from './tree.ts';
 import type { Types } from './types.ts';
@@ -64,6 +65,13 @@ class Names {
   }
 }
 
+function phaseOf({ graph, tree, visible: v }: SceneInput, box: number): number {
+  const item = v.item[box]!;
+  if (item < tree.nodes) return graph.phase[item]!;
+  const group = item - tree.nodes;
+  return group >= tree.groups ? OTHER : tree.phase[group]! >= 0 ? tree.phase[group]! : graph.phase[tree.first[group]!]!;
+}
+
 interface SceneInput {
   graph: Graph;
   pools: Pools;
@@ -75,6 +83,9 @@ interface SceneInput {
   cache: LayoutCache;
   outputs: () => Csr; // values by producing operator
   counts: (n: number) => string; // "83 ops" in the language of the page
+  read: Int32Array; // by use: the value that is read, seen as the reader sees it
+  unread?: () => Uint8Array; // operators whose results nothing reads
+  words?: Partial<EngineWords>;
   fast?: boolean; // lay out as a large graph is laid out
 }
 
@@ -82,6 +93,7 @@ export function buildScene(input: SceneInput): Scene {
   const { visible: v } = input;
   const names = new Names();
   const boxes = new BoxTexts(input, names);
+  boxes.findOutputs();
   for (let box = 0; box < v.count; box++) boxes.describe(box);
   const { bytes, label, weight } = describeEdges(input, names);
   const laid = layout(input, boxes, weight);
@@ -135,6 +147,9 @@ class BoxTexts {
   readonly #names: Names;
   readonly #titles: Titles;
   #outputs: Csr | undefined;
+  #unread: Uint8Array | undefined;
+  /** By box: the value that goes on from it, or -1. */
+  #result: Int32Array;
 
   constructor(input: SceneInput, names: Names) {
     const n = input.visible.count;
@@ -149,6 +164,21 @@ class BoxTexts {
     this.#input = input;
     this.#names = names;
     this.#titles = new Titles(input.graph, input.pools);
+    this.#result = new Int32Array(n).fill(-1);
+  }
+
+  /** What a module makes is what others read of it, in its own phase if they do: the largest, and of equal ones the last. */
+  findOutputs(): void {
+    const { graph, tree, types, visible: v } = this.#input;
+    const rank = new Float64Array(v.count).fill(-1);
+    for (let e = 0; e < v.source.length; e++) {
+      const [from, to, value] = [v.source[e]!, v.target[e]!, v.value[e]!];
+      const group = v.item[from]! - tree.nodes;
+      if (group < 0 || group >= tree.groups) continue;
+      const same = phaseOf(this.#input, from) === phaseOf(this.#input, to);
+      const now = (same ? 1e18 : 0) + Math.max(0, types.bytes(graph.type[value]!)) * 4096 + graph.producer[value]! / graph.nodes;
+      if (now > rank[from]!) [rank[from], this.#result[from]] = [now, value];
+    }
   }
 
   /** Boxes have to be described in order: parents first. */
@@ -178,21 +208,57 @@ class BoxTexts {
     if (start[node + 1]! === start[node]!) detail = target(graph, pools, node);
     else {
       const value = item[start[node]!]!;
-      detail = [gradientOf(graph, pools, value), types.text(graph.type[value]!)].filter(Boolean).join(' · ');
+      this.#unread ??= this.#input.unread?.() ?? new Uint8Array(0);
+      const note = this.#unread[node] ? (this.#input.words?.unread ?? 'not read') : '';
+      detail = [gradientOf(graph, pools, value), types.text(graph.type[value]!), note].filter(Boolean).join(' · ');
     }
     this.#write(box, this.#titles.of(node), detail);
   }
 
   #describeGroup(box: number, group: number): void {
-    const { graph, pools, tree, visible: v } = this.#input;
+    const { pools, tree, visible: v } = this.#input;
     this.kind[box] = v.open[box] ? BoxKind.Open : v.repeat[box]! > 1 ? BoxKind.Folded : BoxKind.Closed;
-    this.phase[box] = tree.phase[group]! >= 0 ? tree.phase[group]! : graph.phase[tree.first[group]!]!;
+    this.phase[box] = phaseOf(this.#input, box);
     this.size[box] = tree.count[group]!;
     let title = groupTitle(tree, pools, group);
-    if (v.last[box]! >= 0) title += ` … ${groupTitle(tree, pools, v.last[box]! - tree.nodes)}`;
-    const cls = groupClass(tree, pools, group);
-    const count = this.#input.counts(tree.count[group]!);
-    this.#write(box, title, v.open[box] ? cls : cls ? `${cls} · ${count}` : count);
+    if (v.last[box]! >= 0) title = upTo(title, groupTitle(tree, pools, v.last[box]! - tree.nodes));
+    const part = tree.part[group]! && !tree.isPhase[group] ? this.#part(group) : '';
+    const cls = [groupClass(tree, pools, group), part].filter(Boolean).join(' · ');
+    if (v.open[box]) this.#write(box, title, cls);
+    else this.#write(box, title, this.#about(box, group, cls));
+  }
+
+  #part(group: number): string {
+    const { tree, words } = this.#input;
+    const text = words?.part ?? 'part {i} of {n}';
+    return text.replace('{i}', String(tree.part[group]!)).replace('{n}', String(tree.parts[group]!));
+  }
+
+  /** `Linear → 2×64×768` of a closed module; how many operators it has where nothing is known to go on from it. */
+  #about(box: number, group: number, cls: string): string {
+    const { graph, tree, types, visible: v, counts } = this.#input;
+    const count = counts(tree.count[group]!);
+    const value = tree.isPhase[group] || tree.phase[group] === OPTIMIZER || tree.purpose[group]! >= 0 ? -1 : this.#result[box]!;
+    const shape = value < 0 ? '' : v.repeat[box]! > 1 ? this.#shapes(box, value) : types.dims(graph.type[value]!);
+    if (shape) return cls ? `${cls} → ${shape}` : `→ ${shape}`;
+    return cls ? `${cls} · ${count}` : count;
+  }
+
+  /** What folded blocks make: one shape, or the different ones in turn. */
+  #shapes(box: number, value: number): string {
+    const { graph, tree, types, visible: v } = this.#input;
+    const last = types.dims(graph.type[value]!);
+    const first = tree.parent[v.item[box]! - tree.nodes]!;
+    const siblings = row(tree.childGroups, first);
+    const at = siblings.indexOf(v.item[box]! - tree.nodes);
+    const { start, item } = (this.#outputs ??= this.#input.outputs());
+    const made = [...siblings.subarray(at, at + v.repeat[box]!)].map((g) => {
+      const node = tree.last[g]!;
+      return start[node + 1]! > start[node]! ? types.dims(graph.type[item[start[node]!]!]!) : '';
+    });
+    const different = made.filter((text, i) => text && text !== made[i - 1]);
+    if (different.length < 2) return last;
+    return different.length > 3 ? `${different[0]} → ${different[1]} → … → ${different.at(-1)}` : different.join(' → ');
   }
 
   #describeInput(box: number, value: number): void {
@@ -216,7 +282,9 @@ class BoxTexts {
 }
 
 /** What edges carry. Those of parameters and inputs weigh less: they follow the others. */
-function describeEdges({ graph, types, visible: v }: SceneInput, names: Names) {
+function describeEdges(input: SceneInput, names: Names) {
+  const { graph, types, visible: v } = input;
+  const titles = new Titles(graph, input.pools);
   const edges = v.source.length;
   const bytes = new Float64Array(edges);
   const label = new Int32Array(edges);
@@ -224,8 +292,8 @@ function describeEdges({ graph, types, visible: v }: SceneInput, names: Names) {
   for (let e = 0; e < edges; e++) {
     const value = v.value[e]!;
     bytes[e] = types.bytes(graph.type[value]!);
-    const text = types.text(graph.type[value]!);
-    label[e] = names.id(v.uses[e]! > 1 ? (text ? `${v.uses[e]} × ${text}` : `${v.uses[e]}`) : text);
+    const reads = v.uses[e]! > 1 ? (input.words?.reads ?? '{n} reads').replace('{n}', String(v.uses[e]!)) : '';
+    label[e] = names.id([types.text(graph.type[value]!), seenAs(input, titles, e), reads].filter(Boolean).join(' · '));
     weight[e] = graph.producer[value]! < 0 ? 0.2 : 1;
   }
   return { bytes, label, weight };
@@ -251,6 +319,28 @@ function layout(input: SceneInput, { width, height }: BoxTexts, weight: Float32A
   const options: Options = { direction, gapX: 24, gapY: 34, maxHeight: tallest(v.count), quality };
   const column = input.side ? columns(input.tree, v) : null;
   return column ? layoutColumns(nested, column, options, cache) : layoutNested(nested, options, cache);
+}
+
+/** `transpose, view → 128×96`: what a tensor goes through on an edge. */
+function seenAs({ graph, types, visible: v, read }: SceneInput, titles: Titles, e: number): string {
+  const value = v.value[e]!;
+  const seen = read[v.use[e]!]!;
+  if (seen === value || seen < 0) return '';
+  const through: string[] = [];
+  for (let at = seen; at !== value && through.length < 6;) {
+    const node = graph.producer[at]!;
+    if (node < 0) break;
+    through.unshift(titles.of(node));
+    at = graph.useValue[graph.useStart[node]!]!;
+  }
+  const shape = graph.type[seen] === graph.type[value] ? '' : types.dims(graph.type[seen]!);
+  return [...new Set(through)].join(', ') + (shape ? ` → ${shape}` : '');
+}
+
+/** `h.0 … 11`: what the last name shares with the first is not said again. */
+function upTo(first: string, last: string): string {
+  const shared = first.lastIndexOf('.') + 1;
+  return `${first} … ${shared && last.startsWith(first.slice(0, shared)) ? last.slice(shared) : last}`;
 }
 
 /** What an operator without outputs is there for: the parameter it writes to. */

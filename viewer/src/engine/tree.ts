@@ -11,6 +11,8 @@ import type { Bodies } from './compose.ts';
 import { csr, row, type Csr } from './csr.ts';
 import { makeOrderly, type Grouping } from './orderly.ts';
 
+const PLUMBING = ['positions and mask', 'positions', 'mask', 'whole numbers'];
+
 /** Modules that only hold others, in PyTorch, PaddlePaddle and MegEngine. */
 const LISTS = /^(?:Module|Layer|Parameter)(?:List|Dict)$/;
 
@@ -36,6 +38,8 @@ export interface Tree {
   childNodes: Csr;
   members: Csr; // as childNodes, with what is drawn inside other operators
   phaseNames: readonly string[]; // by place in PHASES, in the language of the page
+  purpose: Int8Array; // of a group of plumbing: what it is about (see story.ts); -1: of all others
+  plumbingNames: readonly string[]; // by purpose, in the language of the page
   labels: Map<number, string>; // groups that are no modules: an operator with graphs inside, and each of those graphs
 }
 
@@ -46,16 +50,21 @@ interface TreeOptions {
   bodies: Bodies;
   opTitle: (node: number) => string;
   phaseNames?: readonly string[];
+  plumbing?: Uint8Array; // operators that stand in one box beside the others of their module
+  purpose?: (members: Int32Array) => number;
+  plumbingNames?: readonly string[];
   flow?: Pick<Graph, 'useNode' | 'useValue'>; // the uses that are drawn; all of them where absent
 }
 
 export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tree {
   const shown = shownPhases(graph, options);
   const groups = new GroupMaker(graph, pools, options, shown);
-  const grouping = groups.grouping(groupNodes(graph, groups, options, shown));
+  const nodeGroup = groupNodes(graph, groups, options, shown);
+  const grouping = groups.grouping(nodeGroup);
+  if (options.plumbing) gatherPlumbing(grouping, options.plumbing);
   const forward = makeOrderly(grouping, { ...(options.flow ?? graph), producer: graph.producer });
   const home = homes(graph, grouping, pools, options, shown);
-  const tree = newTree(graph, grouping, home, forward, options.phaseNames ?? PHASES);
+  const tree = newTree(graph, grouping, home, forward, options);
   countOperators(tree, graph, shown.split);
   // Groups are made as their first operator is met, so siblings stand in order already; phases have one of their own.
   row(tree.childGroups, 0).sort((a, b) => groupOrder(tree, a) - groupOrder(tree, b) || a - b);
@@ -112,7 +121,17 @@ class GroupMaker {
   /** All that was made. */
   grouping(nodeGroup: Int32Array): Grouping {
     const { parent, scope, phase, isPhase, labels } = this;
-    return { parent, scope, phase, isPhase, labels, nodeGroup, part: parent.map(() => 0), parts: parent.map(() => 0) };
+    return {
+      parent,
+      scope,
+      phase,
+      isPhase,
+      labels,
+      nodeGroup,
+      part: parent.map(() => 0),
+      parts: parent.map(() => 0),
+      plumbing: parent.map(() => 0),
+    };
   }
 
   /** The place of a phase and a scope in `byScope`. */
@@ -198,6 +217,29 @@ function groupNodes({ nodes, scope, phase }: Graph, groups: GroupMaker, { inline
   return nodeGroup;
 }
 
+/** One group in each module for what is only plumbing, where that is several operators among others. */
+function gatherPlumbing(groups: Grouping, plumbing: Uint8Array): void {
+  const { nodeGroup, parent, labels } = groups;
+  const count = new Int32Array(parent.length);
+  const others = new Uint8Array(parent.length);
+  for (const p of parent) if (p >= 0) others[p] = 1;
+  nodeGroup.forEach((g, i) => g >= 0 && (plumbing[i] ? count[g]!++ : (others[g] = 1)));
+  const made = new Map<number, number>();
+  for (let i = 0; i < nodeGroup.length; i++) {
+    const g = nodeGroup[i]!;
+    if (g < 0 || !plumbing[i] || count[g]! < 2 || !others[g] || labels.has(g)) continue;
+    let group = made.get(g);
+    if (group === undefined) {
+      made.set(g, (group = parent.push(g) - 1));
+      groups.scope.push(groups.scope[g]!);
+      groups.phase.push(groups.phase[g]!);
+      for (const column of [groups.isPhase, groups.part, groups.parts]) column.push(0);
+      groups.plumbing.push(1);
+    }
+    nodeGroup[i] = group;
+  }
+}
+
 /** Lists of modules that ran nothing themselves, by scope. */
 function listScopes(graph: Graph, { scopes }: Pools): Uint8Array {
   const lists = Uint8Array.from({ length: scopes.parent.length }, (_, s) => (s > 0 && LISTS.test(scopes.cls.at(s)) ? 1 : 0));
@@ -223,7 +265,7 @@ function homes(graph: Graph, groups: Grouping, pools: Pools, { inlined, bodies }
   const known = new Map<number, number>();
   for (let g = parent.length - 1; g > 0; g--) {
     size[parent[g]!]! += size[g]!; // made before its children
-    if (labels.has(g)) continue;
+    if (labels.has(g) || groups.plumbing[g]) continue;
     const at = key(phase[g]!, scope[g]!, bodyOf[g]!);
     if (size[g]! >= size[known.get(at) ?? 0]! || !known.has(at)) known.set(at, g);
   }
@@ -242,7 +284,7 @@ function homes(graph: Graph, groups: Grouping, pools: Pools, { inlined, bodies }
   return home;
 }
 
-function newTree({ nodes }: Graph, made: Grouping, home: Int32Array, forward: boolean, phaseNames: readonly string[]): Tree {
+function newTree({ nodes }: Graph, made: Grouping, home: Int32Array, forward: boolean, options: TreeOptions): Tree {
   const { nodeGroup } = made;
   const groups = made.parent.length;
   const parent = Int32Array.from(made.parent);
@@ -273,7 +315,9 @@ function newTree({ nodes }: Graph, made: Grouping, home: Int32Array, forward: bo
     childGroups: csr(parent, groups),
     childNodes,
     members: home === nodeGroup ? childNodes : csr(home, groups),
-    phaseNames,
+    phaseNames: options.phaseNames ?? PHASES,
+    purpose: Int8Array.from(made.plumbing, (is, g) => (is ? options.purpose!(row(childNodes, g)) : -1)),
+    plumbingNames: options.plumbingNames ?? PLUMBING,
     labels: made.labels,
   };
 }
@@ -312,6 +356,7 @@ export function groupOrder(tree: Tree, group: number): number {
 /** The name of a group, as the page shows it. */
 export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   if (group === 0) return 'graph';
+  if (tree.purpose[group]! >= 0) return tree.plumbingNames[tree.purpose[group]!]!;
   const label = tree.labels.get(group);
   if (label !== undefined) return label;
   if (tree.isPhase[group]) {
@@ -333,7 +378,9 @@ function scopeName({ scopes }: Pools, s: number): string {
 }
 
 export function groupClass(tree: Tree, pools: Pools, group: number): string {
-  return group === 0 || tree.isPhase[group] || tree.labels.has(group) ? '' : pools.scopes.cls.at(tree.scope[group]!);
+  return group === 0 || tree.isPhase[group] || tree.purpose[group]! >= 0 || tree.labels.has(group)
+    ? ''
+    : pools.scopes.cls.at(tree.scope[group]!);
 }
 
 /** The path of a scope, as opscope writes it everywhere. */

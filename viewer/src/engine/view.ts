@@ -4,12 +4,13 @@ import type { LayoutCache } from '../layout/nested.ts';
 import type { Capture, Graph } from '../wire/capture.ts';
 import type { Bodies, Composed } from './compose.ts';
 import { csr, type Csr } from './csr.ts';
-import { savedTensors } from './flow.ts';
+import { savedTensors, type Flow } from './flow.ts';
 import type { ViewOptions } from './messages.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
 import type { Repeats } from './repeats.ts';
 import { Sources } from './sources.ts';
+import { kindOrName, passedOver, plumbing, unread, type Kinds } from './story.ts';
 import { Titles } from './titles.ts';
 import type { Tree } from './tree.ts';
 import { Types } from './types.ts';
@@ -37,18 +38,27 @@ export interface View {
   titles: Titles;
   inlined: Uint8Array; // operators that are drawn inside another: constants in their reader, copies in what made the tensor
   kept: Int32Array; // by operator: the value that it only keeps for the backward pass, or -1
-  flow: Pick<Graph, 'useNode' | 'useValue'>; // the uses that are drawn
+  views: Int32Array; // by operator: the value that it only sees otherwise, or -1
+  passed: Int32Array; // by operator: the value for which it is passed over now, or -1
+  plumbing: Uint8Array; // operators that only compute with integers, booleans and constants
+  unread: Uint8Array; // operators whose results nothing reads
+  kinds: Kinds;
+  flow: Flow; // the uses that are drawn
   metrics: Metrics;
   ghosts: number[]; // operators of the stage before, drawn after its own (the last rows of the graph)
   byNode: Uint8Array; // the change of each operator, see diff.ts
 }
 
 /** A view without its tree, which depends on the options. Lists that a picture may do without are made when asked for. */
-export function newView(capture: Capture, stage: number, { graph, bodies }: Composed, options: ViewOptions): View {
+export function newView(capture: Capture, stage: number, { graph, bodies }: Composed, options: ViewOptions, named: Kinds): View {
+  const kinds = kindOrName(named, capture.pools);
   const types = new Types(capture.pools);
   let outputs: Csr | undefined;
   let readers: Csr | undefined;
   let kept: Int32Array | undefined;
+  let views: Int32Array | undefined;
+  let plain: Uint8Array | undefined;
+  let dead: Uint8Array | undefined;
   const made = {
     capture,
     stage,
@@ -70,6 +80,17 @@ export function newView(capture: Capture, stage: number, { graph, bodies }: Comp
         () => made.readers,
       ));
     },
+    get views(): Int32Array {
+      const owners = new Set(bodies.owner);
+      return (views ??= passedOver(graph, kinds, (node) => owners.has(node)));
+    },
+    get plumbing(): Uint8Array {
+      return (plain ??= plumbing(graph, types, kinds));
+    },
+    get unread(): Uint8Array {
+      return (dead ??= unread(graph));
+    },
+    kinds,
     sources: new Sources(capture, graph),
     listings: new Listings(capture.listings(capture.manifest.stages[stage]!.name), graph.nodes),
     titles: new Titles(graph, capture.pools),

@@ -20,6 +20,7 @@ export interface Visible {
   target: Int32Array;
   uses: Int32Array;
   value: Int32Array; // the largest (or only) value on an edge
+  use: Int32Array; // the use that reads it
 }
 
 interface Shown {
@@ -119,6 +120,7 @@ function edges(graph: Graph, nodeBox: Int32Array, inputBox: Map<number, number>,
   const target = new Bag();
   const uses = new Bag();
   const values = new Bag();
+  const heaviest = new Bag();
   const edgeTo = new Int32Array(boxes).fill(-1); // the edge from the current source to a target
   for (let box = 0; box < boxes; box++) {
     const first = source.size;
@@ -133,9 +135,12 @@ function edges(graph: Graph, nodeBox: Int32Array, inputBox: Map<number, number>,
         target.push(to);
         uses.push(0);
         values.push(value);
+        heaviest.push(use);
       }
       uses.items[edge]!++;
-      if (weight(value) > weight(values.items[edge]!)) values.items[edge] = value;
+      if (weight(value) <= weight(values.items[edge]!)) continue;
+      values.items[edge] = value;
+      heaviest.items[edge] = use;
     }
   }
   return {
@@ -143,5 +148,6 @@ function edges(graph: Graph, nodeBox: Int32Array, inputBox: Map<number, number>,
     target: target.taken(),
     uses: uses.taken(),
     value: values.taken(),
+    use: heaviest.taken(),
   };
 }

@@ -49,8 +49,8 @@ interface Moment {
 
 const MARGIN = 36;
 const MOST_GLIDING = 4000;
-const LEAST_FIRST = 0.52; // at which the first picture is shown: all titles are there
-const READABLE = 0.6; // the zoom below which titles are hard to read
+const READABLE = 0.85; // the zoom below which titles are hard to read: they are 11 pixels high there
+const NEAR = 0.9; // the zoom at which one arrives at least
 
 export class App {
   captures: CaptureInfo[] = [];
@@ -394,7 +394,7 @@ export class App {
       camera.set(whole);
       return;
     }
-    const zoom = Math.max(Math.min(READABLE + 0.2, (camera.screen.width - 96) / scene.width), LEAST_FIRST);
+    const zoom = Math.max(Math.min(1, (camera.screen.width - 2 * MARGIN) / scene.width), READABLE);
     const across = scene.direction === 'down';
     const fits = across && scene.width * zoom <= camera.screen.width;
     const x = fits ? scene.width / 2 : this.beginning(scene, zoom);
@@ -475,7 +475,7 @@ export class App {
       x1 = Math.max(x1, all.x[box]! + all.width[box]!);
       y1 = Math.max(y1, all.y[box]! + all.height[box]!);
     }
-    void this.renderer.camera.reveal({ x: x0, y: y0, width: x1 - x0, height: y1 - y0 });
+    void this.renderer.camera.arrive({ x: x0, y: y0, width: x1 - x0, height: y1 - y0 }, NEAR);
   }
 
   async step(from: Moment[], to: Moment[]): Promise<void> {
