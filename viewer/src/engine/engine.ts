@@ -38,6 +38,7 @@ import type { Device } from './roofs.ts';
 import { csv, table } from './rows.ts';
 import { buildScene } from './scene.ts';
 import { purpose } from './story.ts';
+import { turn } from './uturn.ts';
 import { buildTree, scopePath, type Tree } from './tree.ts';
 import { newView, type View } from './view.ts';
 import { visible, type Visible } from './visible.ts';
@@ -45,7 +46,7 @@ import { rehearse } from './warm.ts';
 
 const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes …
 const [FEWEST_BOXES, MOST_FIRST_BOXES] = [8, 80]; // … or this many, where it would show next to nothing
-const [INIT, FORWARD] = [PHASES.indexOf('init'), PHASES.indexOf('forward')];
+const [INIT, FORWARD, OPTIMIZER] = [PHASES.indexOf('init'), PHASES.indexOf('forward'), PHASES.indexOf('optimizer')];
 const MOST_COMPARED = 1000; // children of a group, to know how many boxes it would be
 const MOST_UNFOLDED = 60; // as many as a URL takes
 /** Groups that are drawn in advance, and the operators of a graph in which that takes no longer than a moment. */
@@ -357,7 +358,9 @@ export class Engine {
     view.open = new Uint8Array(view.tree.groups);
     view.unfolded = new Uint8Array(view.tree.groups);
     view.cache = new LayoutCache();
-    view.repeats = new Repeats(view.graph, view.tree, view.flow, () => view.outputs);
+    const kin = isTurned(options) ? kinOf(view.tree) : () => [];
+    view.kin = kin;
+    view.repeats = new Repeats(view.graph, view.tree, view.flow, () => view.outputs, kin);
     view.open[0] = 1;
     for (let g = 1; before && g < view.tree.groups; g++) {
       if (wasOpen.has(keyOf(view.tree, g)) || (view.tree.isPhase[g] && !before.isPhase.includes(1))) view.open[g] = 1;
@@ -380,8 +383,11 @@ export class Engine {
       let level = groups.filter((g) => {
         // What only builds the modules stays closed, and so do modules without modules inside.
         if (tree.phase[g] === INIT && inside(g).boxes > 4) return false;
+        // The optimizer opens as far as the modules that it updates.
+        if (tree.phase[g] === OPTIMIZER && !tree.isPhase[g] && view.kin(g).length) return false;
         return inside(g).boxes <= most && (tree.isPhase[g] || inside(g).groups.length > 0 || inside(g).folds);
       });
+      level = [...new Set(level.flatMap((g) => [g, ...view.kin(g).filter((other) => groups.includes(other))]))];
       // Where forward and backward are too much together, the forward pass says more about a model.
       if (boxes + grows(level) > most && boxes < most / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
       if (grows(level) > 0 && boxes + grows(level) > most) return boxes;
@@ -431,7 +437,7 @@ export class Engine {
           (value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0,
         )
       : graph.inputs.filter((value) => graph.role[value] === 0);
-    const shown = visible({ ...graph, ...view.flow }, tree, {
+    let shown = visible({ ...graph, ...view.flow }, tree, {
       open,
       unfolded: view.unfolded,
       repeats: view.repeats,
@@ -440,11 +446,14 @@ export class Engine {
     });
     // A constant is shown by what reads it, and what only keeps a tensor by what made the tensor.
     if (view.inlined.includes(1)) standIn(view, shown);
+    const turned = isTurned(view.options) ? turn({ graph, tree, types, flow: view.flow, visible: shown }) : null;
+    if (turned) shown = turned.visible;
     const scene = buildScene({
       graph,
       pools: view.capture.pools,
       tree,
       types,
+      turned,
       visible: shown,
       direction: view.options.direction,
       side: view.options.side,
@@ -463,7 +472,7 @@ export class Engine {
     for (const item of items) {
       const g = item - tree.nodes;
       if (g <= 0 || g >= tree.groups) continue;
-      this.view.open[g] = open ? 1 : 0;
+      for (const group of [g, ...this.view.kin(g)]) this.view.open[group] = open ? 1 : 0;
     }
     return this.picture();
   }
@@ -471,7 +480,8 @@ export class Engine {
   unfold(item: number): Picture {
     const { tree } = this.view;
     const parent = tree.parent[item - tree.nodes]!;
-    this.view.unfolded[parent] = this.view.unfolded[parent] ? 0 : 1;
+    const unfolded = this.view.unfolded[parent] ? 0 : 1;
+    for (const group of [parent, ...this.view.kin(parent)]) this.view.unfolded[group] = unfolded;
     return this.picture();
   }
 
@@ -501,8 +511,10 @@ export class Engine {
       let g = item < tree.nodes ? tree.nodeGroup[item]! : (tree.parent[item - tree.nodes] ?? -1);
       let child = item < tree.nodes ? -1 : item - tree.nodes;
       for (; g >= 0; child = g, g = tree.parent[g]!) {
-        this.view.open[g] = 1;
-        if (child > 0) this.view.unfolded[g] = 1;
+        for (const group of [g, ...this.view.kin(g)]) {
+          this.view.open[group] = 1;
+          if (child > 0) this.view.unfolded[group] = 1;
+        }
       }
     }
     return this.picture();
@@ -765,6 +777,23 @@ function shownInside({ tree, repeats }: View, group: number): { boxes: number; g
   const folded = new Set(runs.flatMap(([first, count]) => Array.from({ length: count }, (_, i) => children[first + i]!)));
   const groups = [...children].filter((g) => !folded.has(g) && tree.purpose[g]! < 0);
   return { boxes: nodes + children.length - folded.size + runs.length, groups, folds: runs.length > 0 };
+}
+
+function isTurned({ split, side, columns }: ViewOptions): boolean {
+  return split && side && !columns;
+}
+
+/** The groups of the same module in other phases: in a U they open and fold together. */
+function kinOf(tree: Tree): (group: number) => readonly number[] {
+  const byScope = new Map<number, number[]>();
+  const plain = (g: number) => g > 0 && !tree.isPhase[g] && tree.purpose[g]! < 0 && !tree.labels.has(g) && tree.phase[g] !== INIT;
+  for (let g = 1; g < tree.groups; g++) {
+    if (!plain(g)) continue;
+    const list = byScope.get(tree.scope[g]!);
+    if (list) list.push(g);
+    else byScope.set(tree.scope[g]!, [g]);
+  }
+  return (group) => (plain(group) ? (byScope.get(tree.scope[group]!) ?? []).filter((g) => tree.phase[g] !== tree.phase[group]) : []);
 }
 
 /** By operator: the value for which it is passed over in a picture of these options, or -1; empty where there is none. */

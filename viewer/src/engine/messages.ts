@@ -58,6 +58,7 @@ export interface ViewOptions {
   views?: boolean; // operators that only see a tensor otherwise too
   plumbing?: boolean; // every operator on integers, booleans and constants by itself
   side: boolean; // phases beside each other instead of one after the other
+  columns?: boolean; // all of them from the top down, not as a U
   overlay?: boolean; // with what is gone since the stage before
 }
 
@@ -222,6 +223,8 @@ export interface EngineWords {
   part?: string; // of a module, {i} of {n}
   unread?: string;
   reads?: string;
+  keeps?: string; // {bytes} for the backward pass
+  tied?: string;
   plumbing?: string[]; // positions and mask, positions, mask, whole numbers
 }
 

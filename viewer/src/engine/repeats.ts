@@ -18,6 +18,7 @@ const FIXED = new Set(['parameter', 'buffer', 'constant', 'state'].map((role) =>
 /** Finds runs, and remembers them: a tree does not change while it is looked at. */
 export class Repeats {
   private known = new Map<number, [number, number][]>();
+  private alone = new Map<number, [number, number][]>();
   /** The place of each operator in the group that is being compared; kept between calls, because it is large. */
   private place: Int32Array;
   private outputs: Csr | undefined;
@@ -28,6 +29,7 @@ export class Repeats {
     private tree: Tree,
     private flow: Pick<Graph, 'useNode' | 'useValue'> = graph,
     private makes?: () => Csr, // values by operator
+    private tied: (group: number) => readonly number[] = () => [], // groups of other phases that fold with it
   ) {
     this.place = new Int32Array(graph.nodes).fill(-1);
   }
@@ -36,12 +38,43 @@ export class Repeats {
   runs(group: number): [number, number][] {
     let found = this.known.get(group);
     if (!found) {
-      const children = row(this.tree.childGroups, group);
-      found = this.find(children);
-      if (found.length && !this.together(children, found)) found = this.apart(group, children, found);
+      found = this.own(group);
+      if (found.length) for (const other of this.tied(group)) found = this.alsoIn(group, found, other);
       this.known.set(group, found);
     }
     return found;
+  }
+
+  /** Without regard to other phases. */
+  private own(group: number): [number, number][] {
+    let found = this.alone.get(group);
+    if (!found) {
+      const children = row(this.tree.childGroups, group);
+      found = this.find(children);
+      if (found.length && !this.together(children, found)) found = this.apart(group, children, found);
+      this.alone.set(group, found);
+    }
+    return found;
+  }
+
+  /** What folds in one phase folds in the others with it: a fold goes on as long as the same modules are folded there. */
+  private alsoIn(group: number, runs: [number, number][], other: number): [number, number][] {
+    const { childGroups, scope } = this.tree;
+    const [children, others] = [row(childGroups, group), row(childGroups, other)];
+    const runOf = new Map<number, number>(); // by scope: the fold there; -1 for a module that is there by itself
+    for (const g of others) runOf.set(scope[g]!, -1);
+    this.own(other).forEach(([at, count], r) => others.subarray(at, at + count).forEach((g) => runOf.set(scope[g]!, r)));
+    const there = (i: number) => runOf.get(scope[children[i]!]!) ?? -2;
+    return runs.flatMap(([at, count]) => {
+      const cut: [number, number][] = [];
+      for (let i = at; i < at + count;) {
+        let end = i + 1;
+        while (end < at + count && there(end) === there(i)) end++;
+        if (end - i >= SHORTEST_RUN && there(i) !== -1) cut.push([i, end - i]);
+        i = end;
+      }
+      return cut;
+    });
   }
 
   private find(children: Int32Array): [number, number][] {

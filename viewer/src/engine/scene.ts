@@ -4,14 +4,16 @@ import type { Graph, Pools } from '../wire/capture.ts';
 import { layoutNested, type LayoutCache } from '../layout/nested.ts';
 import type { NestedGraph, NestedLayout, Options } from '../layout/types.ts';
 import { compact } from '../draw/metrics.ts';
-import { BoxKind, PHASES, ROLES, type Scene } from '../scene.ts';
+import { BoxKind, EdgeKind, PHASES, ROLES, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { layoutColumns } from '../layout/columns.ts';
+import { layoutTurn } from '../layout/uturn.ts';
 import { row, type Csr } from './csr.ts';
 import type { EngineWords } from './messages.ts';
 import { Titles } from './titles.ts';
 import { groupClass, groupTitle, type Tree } from './tree.ts';
-import type { Types } from './types.ts';
+import { bytesText, type Types } from './types.ts';
+import type { Turned } from './uturn.ts';
 import type { Visible } from './visible.ts';
 
 export const TITLE_SIZE = 13;
@@ -84,6 +86,7 @@ interface SceneInput {
   outputs: () => Csr; // values by producing operator
   counts: (n: number) => string; // "83 ops" in the language of the page
   read: Int32Array; // by use: the value that is read, seen as the reader sees it
+  turned?: Turned | null; // the visible boxes as a U
   unread?: () => Uint8Array; // operators whose results nothing reads
   words?: Partial<EngineWords>;
   fast?: boolean; // lay out as a large graph is laid out
@@ -96,8 +99,12 @@ export function buildScene(input: SceneInput): Scene {
   boxes.findOutputs();
   for (let box = 0; box < v.count; box++) boxes.describe(box);
   const { bytes, label, weight } = describeEdges(input, names);
-  const laid = layout(input, boxes, weight);
+  const { laid, layout } = place(input, boxes, weight);
+  // Edges that only hold boxes in place are not drawn.
+  const drawn = input.turned?.drawn ?? v.source.length;
   return {
+    layout,
+    rows: input.turned ? pairedRows(input.turned, laid) : 0,
     width: laid.totalWidth,
     height: laid.totalHeight,
     direction: input.direction,
@@ -120,15 +127,17 @@ export function buildScene(input: SceneInput): Scene {
       repeat: v.repeat.slice(),
     },
     edges: {
-      count: v.source.length,
-      source: v.source.slice(),
-      target: v.target.slice(),
-      start: laid.pointStart,
+      count: drawn,
+      source: v.source.slice(0, drawn),
+      target: v.target.slice(0, drawn),
+      start: laid.pointStart.slice(0, drawn + 1),
       points: laid.points,
-      kind: laid.edgeKind,
-      uses: v.uses.slice(),
-      bytes,
-      label,
+      kind: laid.edgeKind
+        .slice(0, drawn)
+        .map((kind, e) => (kind === EdgeKind.Rung && Number.isNaN(input.turned!.kept[e]!) ? EdgeKind.Normal : kind)),
+      uses: v.uses.slice(0, drawn),
+      bytes: bytes.slice(0, drawn),
+      label: label.slice(0, drawn),
     },
   };
 }
@@ -174,7 +183,7 @@ class BoxTexts {
     for (let e = 0; e < v.source.length; e++) {
       const [from, to, value] = [v.source[e]!, v.target[e]!, v.value[e]!];
       const group = v.item[from]! - tree.nodes;
-      if (group < 0 || group >= tree.groups) continue;
+      if (value < 0 || group < 0 || group >= tree.groups) continue;
       const same = phaseOf(this.#input, from) === phaseOf(this.#input, to);
       const now = (same ? 1e18 : 0) + Math.max(0, types.bytes(graph.type[value]!)) * 4096 + graph.producer[value]! / graph.nodes;
       if (now > rank[from]!) [rank[from], this.#result[from]] = [now, value];
@@ -263,9 +272,10 @@ class BoxTexts {
 
   #describeInput(box: number, value: number): void {
     const { graph, pools, types } = this.#input;
-    this.kind[box] = BoxKind.Input;
+    const loss = graph.producer[value]! >= 0; // at the bend of a training step
+    this.kind[box] = loss ? BoxKind.Loss : BoxKind.Input;
     this.phase[box] = OTHER;
-    this.#write(box, pools.strings.at(graph.valueName[value]!) || 'input', types.text(graph.type[value]!));
+    this.#write(box, pools.strings.at(graph.valueName[value]!) || (loss ? 'loss' : 'input'), types.text(graph.type[value]!));
   }
 
   #measure(box: number): void {
@@ -291,15 +301,23 @@ function describeEdges(input: SceneInput, names: Names) {
   const weight = new Float32Array(edges);
   for (let e = 0; e < edges; e++) {
     const value = v.value[e]!;
+    if (value < 0) continue;
+    const kept = input.turned?.kept[e] ?? NaN;
+    if (!Number.isNaN(kept)) {
+      bytes[e] = kept;
+      label[e] = names.id((input.words?.keeps ?? 'keeps {bytes}').replace('{bytes}', bytesText(kept)));
+      continue;
+    }
     bytes[e] = types.bytes(graph.type[value]!);
     const reads = v.uses[e]! > 1 ? (input.words?.reads ?? '{n} reads').replace('{n}', String(v.uses[e]!)) : '';
-    label[e] = names.id([types.text(graph.type[value]!), seenAs(input, titles, e), reads].filter(Boolean).join(' · '));
+    const tied = input.turned?.turn.kind[e] === EdgeKind.Tied ? (input.words?.tied ?? 'tied weight') : '';
+    label[e] = names.id([tied, types.text(graph.type[value]!), seenAs(input, titles, e), reads].filter(Boolean).join(' · '));
     weight[e] = graph.producer[value]! < 0 ? 0.2 : 1;
   }
   return { bytes, label, weight };
 }
 
-function layout(input: SceneInput, { width, height }: BoxTexts, weight: Float32Array): NestedLayout {
+function place(input: SceneInput, { width, height }: BoxTexts, weight: Float32Array): { laid: NestedLayout; layout: Scene['layout'] } {
   const { visible: v, direction, cache } = input;
   const nested: NestedGraph = {
     n: v.count,
@@ -317,14 +335,28 @@ function layout(input: SceneInput, { width, height }: BoxTexts, weight: Float32A
   };
   const quality = v.count < 3000 && !input.fast ? 'good' : 'fast';
   const options: Options = { direction, gapX: 24, gapY: 34, maxHeight: tallest(v.count), quality };
+  if (input.turned) return { laid: layoutTurn(nested, input.turned.turn, options, cache), layout: 'u' };
   const column = input.side ? columns(input.tree, v) : null;
-  return column ? layoutColumns(nested, column, options, cache) : layoutNested(nested, options, cache);
+  if (column) return { laid: layoutColumns(nested, column, options, cache), layout: 'columns' };
+  return { laid: layoutNested(nested, options, cache), layout: 'plain' };
+}
+
+/** Rows in which a box of the forward pass stands level with its own of the backward pass. */
+function pairedRows({ turn, visible: v }: Turned, { x, y }: NestedLayout): number {
+  const back = turn.upward.indexOf(true);
+  let rows = 0;
+  for (let box = 0; box < v.count; box++) {
+    const first = turn.row[box]!;
+    if (v.open[box] || turn.column[box] !== back || first < 0) continue;
+    if (Math.abs(y[first]! - y[box]!) < 1 || Math.abs(x[first]! - x[box]!) < 1) rows++;
+  }
+  return rows;
 }
 
 /** `transpose, view → 128×96`: what a tensor goes through on an edge. */
 function seenAs({ graph, types, visible: v, read }: SceneInput, titles: Titles, e: number): string {
   const value = v.value[e]!;
-  const seen = read[v.use[e]!]!;
+  const seen = v.use[e]! < 0 ? -1 : read[v.use[e]!]!;
   if (seen === value || seen < 0) return '';
   const through: string[] = [];
   for (let at = seen; at !== value && through.length < 6;) {

@@ -13,6 +13,8 @@ import { makeOrderly, type Grouping } from './orderly.ts';
 
 const PLUMBING = ['positions and mask', 'positions', 'mask', 'whole numbers'];
 
+const [FORWARD, OPTIMIZER] = [PHASES.indexOf('forward'), PHASES.indexOf('optimizer')];
+
 /** Modules that only hold others, in PyTorch, PaddlePaddle and MegEngine. */
 const LISTS = /^(?:Module|Layer|Parameter)(?:List|Dict)$/;
 
@@ -103,6 +105,7 @@ class GroupMaker {
   #split: boolean;
   #alone: boolean[]; // by body: the only one of its operator
   #lists: Uint8Array; // scopes that are lists of modules
+  #owners: Map<number, number> | undefined;
 
   constructor(graph: Graph, pools: Pools, { bodies, opTitle }: TreeOptions, { split, only }: ShownPhases) {
     this.#graph = graph;
@@ -116,6 +119,34 @@ class GroupMaker {
     for (const node of bodies.owner) count.set(node, (count.get(node) ?? 0) + 1);
     this.#alone = Array.from(bodies.owner, (node) => count.get(node) === 1);
     this.#lists = listScopes(graph, pools);
+  }
+
+  /** The module of the parameter that a scope is named after, by scope: `h.0.ln` of `h.0.ln.weight`. */
+  #moduleOf(): Map<number, number> {
+    if (this.#owners) return this.#owners;
+    this.#owners = new Map();
+    const { parent, name } = this.#pools.scopes;
+    const { nodes, phase, scope } = this.#graph;
+    const ran = new Uint8Array(parent.length); // modules of the forward pass
+    const updates = new Set<number>();
+    for (let i = 0; i < nodes; i++) {
+      if (phase[i] === OPTIMIZER) updates.add(scope[i]!);
+      else if (phase[i] === FORWARD) for (let s = scope[i]!; s > 0 && !ran[s]; s = parent[s]!) ran[s] = 1;
+    }
+    const modules = new Map<string, number>();
+    for (let s = parent.length - 1; s > 0; s--) {
+      if (!ran[s]) continue;
+      const path: string[] = [];
+      for (let at = s; at > 0; at = parent[at]!) path.unshift(name.at(at));
+      modules.set(path.join('.'), s);
+      // The model itself has a name in the capture, but none in the names of its parameters.
+      if (!modules.has(path.slice(1).join('.'))) modules.set(path.slice(1).join('.'), s);
+    }
+    for (const s of updates) {
+      const module = modules.get(name.at(s).split('.').slice(0, -1).join('.'));
+      if (module !== undefined && parent[s]! > 0 && parent[parent[s]!] === 0 && name.at(s)) this.#owners.set(s, module);
+    }
+    return this.#owners;
   }
 
   /** All that was made. */
@@ -151,7 +182,7 @@ class GroupMaker {
     if (scope === 0 && !this.#split) return 0;
     const known = this.known(phase, scope, body);
     if (known >= 0) return known;
-    const around = scope === 0 ? 0 : this.of(phase, this.#above(scope), body);
+    const around = scope === 0 ? 0 : this.of(phase, this.#above(scope, phase), body);
     const group = this.#add(around, scope, phase, scope === 0);
     const key = this.key(phase, scope);
     if (body < 0) this.byScope[key] = group;
@@ -159,10 +190,10 @@ class GroupMaker {
     return group;
   }
 
-  /** The scope around a scope that has a group. */
-  #above(scope: number): number {
+  /** The scope around a scope that has a group. What updates a parameter belongs to the module of that parameter. */
+  #above(scope: number, phase: number): number {
     const { parent } = this.#pools.scopes;
-    let above = parent[scope]!;
+    let above = phase === OPTIMIZER ? (this.#moduleOf().get(scope) ?? parent[scope]!) : parent[scope]!;
     while (this.#lists[above]) above = parent[above]!;
     return above;
   }
@@ -369,7 +400,9 @@ export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   const names = [scopeName(pools, tree.scope[group]!)];
   let s = pools.scopes.parent[tree.scope[group]!]!;
   for (; s > 0 && s !== around; s = pools.scopes.parent[s]!) names.push(scopeName(pools, s));
-  return s === around || around === 0 ? names.reverse().join('.') : names[0]!;
+  if (s === around || around === 0) return names.reverse().join('.');
+  // What updates a parameter stands in the module of the parameter.
+  return tree.phase[group] === OPTIMIZER ? names[0]!.slice(names[0]!.lastIndexOf('.') + 1) : names[0]!;
 }
 
 function scopeName({ scopes }: Pools, s: number): string {

@@ -32,6 +32,7 @@ export interface View {
   unfolded: Uint8Array;
   cache: LayoutCache;
   repeats: Repeats;
+  kin: (group: number) => readonly number[]; // the groups that open and fold with it
   visible: Visible;
   sources: Sources;
   listings: Listings;

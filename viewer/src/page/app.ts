@@ -341,7 +341,7 @@ export class App {
     const box = this.boxOf(item);
     if (!this.picture || box < 0) return;
     const { kind, repeat } = this.picture.scene.boxes;
-    if (kind[box] === BoxKind.Op || kind[box] === BoxKind.Input) return;
+    if (kind[box] === BoxKind.Op || kind[box] === BoxKind.Input || kind[box] === BoxKind.Loss) return;
     this.opened = '';
     if (repeat[box]! > 1) this.draw(await this.client.unfold(item), item);
     else this.draw(await this.client.open([item], kind[box] !== BoxKind.Open), item);

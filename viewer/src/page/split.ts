@@ -149,7 +149,7 @@ export class SplitPane {
     const box = this.picture?.scene.boxes.item.indexOf(item) ?? -1;
     if (box < 0) return;
     const kind = this.picture!.scene.boxes.kind[box]!;
-    if (kind === BoxKind.Op || kind === BoxKind.Input) return;
+    if (kind === BoxKind.Op || kind === BoxKind.Input || kind === BoxKind.Loss) return;
     this.draw(
       (await this.ask(
         kind === BoxKind.Folded ? 'unfold' : 'open',

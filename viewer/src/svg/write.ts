@@ -11,7 +11,9 @@ import {
   FONT,
   GROUP_WEIGHT,
   HEADER,
+  isPill,
   LABEL_SIZE,
+  mostKept,
   PANEL_BAR,
   PANEL_LEFT,
   PANEL_RADIUS,
@@ -23,6 +25,7 @@ import {
   TITLE_SIZE,
   TITLE_WEIGHT,
   widthOfBytes,
+  widthOfRung,
 } from '../draw/metrics.ts';
 import type { Theme } from '../draw/theme.ts';
 import { panelOf, textOn } from '../draw/theme.ts';
@@ -92,7 +95,7 @@ class Writer {
     for (const b of panels) this.#header(b);
     for (const b of leaves) this.#card(b);
     out.push('</g>');
-    if (this.#paint.edgeLabels === 'always') this.#labels();
+    if (this.#paint.edgeLabels === 'always' || this.#scene.layout === 'u') this.#labels();
     out.push('</svg>\n');
     return out.join('\n');
   }
@@ -200,11 +203,16 @@ class Writer {
     if (this.#options.tooltips !== false && text.title !== whole) this.#out.push(`<title>${escape(whole)}</title>`);
     for (let s = stackOf(kind); s > 0; s--)
       this.#rect(x + 5 * s + 0.5, y + h - 12 + s * STACK, w - 10 * s - 1, 11.5, RADIUS, `class="s${phase}"`);
-    const paint = own === null ? `class="p${phase}"` : `fill="${colour(own)}" stroke="${mixCss(own, this.#theme.text, 0.2)}"`;
-    const input = kind === BoxKind.Input;
+    const paint = loss
+      ? `fill="${this.#theme.text}"`
+      : own === null
+        ? `class="p${phase}"`
+        : `fill="${colour(own)}" stroke="${mixCss(own, this.#theme.text, 0.2)}"`;
+    const input = isPill(kind);
+    const loss = kind === BoxKind.Loss && own === null;
     this.#rect(x + 0.5, y + 0.5, w - 1, h - 1, input ? Math.min(h / 2, 14) : RADIUS, paint);
     if (!input && own === null) this.#rect(x + BAR.left, y + BAR.gap, BAR.width, h - 2 * BAR.gap, 1.5, `class="a${phase}"`);
-    const ink = own === null ? '' : ` style="fill:${textOn(this.#theme, own)}"`;
+    const ink = loss ? ` style="fill:${this.#theme.background}"` : own === null ? '' : ` style="fill:${textOn(this.#theme, own)}"`;
     const place = input ? ' text-anchor="middle"' : '';
     const left = input ? x + w / 2 : x + TEXT_LEFT;
     const group = kind === BoxKind.Closed || kind === BoxKind.Folded;
@@ -220,8 +228,7 @@ class Writer {
     const mark = this.#marks[b]!;
     if (mark === 0) return;
     const { boxes } = this.#scene;
-    const radius =
-      boxes.kind[b] === BoxKind.Open ? PANEL_RADIUS : boxes.kind[b] === BoxKind.Input ? Math.min(cardHeight(boxes, b) / 2, 14) : RADIUS;
+    const radius = boxes.kind[b] === BoxKind.Open ? PANEL_RADIUS : isPill(boxes.kind[b]!) ? Math.min(cardHeight(boxes, b) / 2, 14) : RADIUS;
     this.#rect(
       boxes.x[b]! - 1.5,
       boxes.y[b]! - 1.5,
@@ -240,9 +247,15 @@ class Writer {
       : this.#paint.selected.has(edges.target[e]!)
         ? this.#theme.incoming
         : null;
+    if (kind === EdgeKind.Rung) {
+      const wide = widthOfRung(edges.bytes[e]!, mostKept(edges));
+      const dots = edges.bytes[e]! > 0 ? '' : ' stroke-dasharray="2 4"';
+      this.#out.push(`<path class="e k${kind}" stroke-width="${num(wide)}" d="${linePath(edges, e)}"${dots}/>`);
+      return;
+    }
     const width = this.#paint.edgeWidth === 'bytes' ? widthOfBytes(edges.bytes[e]!) : lit === null ? 1.3 : 2;
     const dim = this.#paint.dim && lit === null ? ' opacity="0.4"' : '';
-    const dash = kind === EdgeKind.Loop ? ' stroke-dasharray="5 4"' : '';
+    const dash = kind === EdgeKind.Loop || kind === EdgeKind.Tied ? ' stroke-dasharray="5 4"' : '';
     const line = lit === null ? '' : ` style="stroke:${lit}"`;
     const head = lit === null ? '' : ` style="fill:${lit}"`;
     this.#out.push(`<path class="e k${kind}" stroke-width="${num(width)}" d="${linePath(edges, e)}"${dash}${dim}${line}/>`);
@@ -261,12 +274,14 @@ class Writer {
       headers.push({ x: boxes.x[b]! + w / 2, y: boxes.y[b]! + HEADER / 2, w });
     }
     for (let e = 0; e < edges.count; e++) {
+      if (this.#paint.edgeLabels !== 'always' && edges.kind[e] !== EdgeKind.Rung && edges.kind[e] !== EdgeKind.Tied) continue;
       const text = fitText(clean(texts[edges.label[e]!] ?? ''), 260, LABEL_SIZE);
       const middle = text === '' || !this.#passes(e) ? null : middleOf(edges, e);
       if (middle === null) continue;
       const w = textWidth(text, LABEL_SIZE) * 1.04 + 10;
       const h = LABEL_SIZE + 6;
-      if ((direction === 'down' ? middle.length : middle.length - w) < h) continue;
+      const upright = direction === 'down' && edges.kind[e] !== EdgeKind.Rung;
+      if ((upright ? middle.length : middle.length - w) < h) continue;
       if (headers.some((r) => Math.abs(r.x - middle.x) < (r.w + w) / 2 && Math.abs(r.y - middle.y) < (18 + h) / 2)) continue;
       this.#rect(middle.x - w / 2, middle.y - h / 2, w, h, 5, `fill="${this.#theme.edgeLabel}" opacity="0.92"`);
       this.#text('l', middle.x, middle.y + LABEL_SIZE * 0.36, text);
