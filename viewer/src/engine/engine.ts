@@ -45,7 +45,8 @@ import { visible, type Visible } from './visible.ts';
 import { rehearse } from './warm.ts';
 
 const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes …
-const [FEWEST_BOXES, MOST_FIRST_BOXES] = [8, 80]; // … or this many, where it would show next to nothing
+const [FEWEST_BOXES, MOST_FIRST_BOXES] = [8, 80]; // … or this many, where it would show next to nothing;
+const [FEWEST_OF_STEP, MOST_OF_STEP] = [18, 180]; // the same for all columns of a training step together
 const [INIT, FORWARD, OPTIMIZER] = [PHASES.indexOf('init'), PHASES.indexOf('forward'), PHASES.indexOf('optimizer')];
 const MOST_COMPARED = 1000; // children of a group, to know how many boxes it would be
 const MOST_UNFOLDED = 60; // as many as a URL takes
@@ -351,7 +352,7 @@ export class Engine {
       phaseNames: this.phaseNames,
       flow: view.flow,
       plumbing: options.plumbing ? undefined : view.plumbing,
-      purpose: (members) => purpose(view.graph, view.kinds, members),
+      purpose: (members) => purpose(members, (node) => [view.kinds(view.graph.op[node]!), view.titles.of(node)]),
       plumbingNames: this.words.plumbing,
     });
     view.inlined = inlined;
@@ -370,26 +371,34 @@ export class Engine {
 
   /** Open groups as long as the picture stays readable: all of a level or none, so that equal things look equal. */
   private openAtFirst(view: View): void {
+    const step = isTurned(view.options) && view.tree.isPhase.includes(1);
+    if (
+      step &&
+      (this.openLevels(view, FIRST_BOXES, false) >= FEWEST_OF_STEP || this.openLevels(view, MOST_OF_STEP, false) >= FEWEST_OF_STEP)
+    )
+      return;
     if (this.openLevels(view, FIRST_BOXES) < FEWEST_BOXES) this.openLevels(view, MOST_FIRST_BOXES);
   }
 
   /** How many boxes there are then. */
-  private openLevels(view: View, most: number): number {
+  private openLevels(view: View, most: number, forwardAlone = true): number {
     const { tree } = view;
     const inside = (g: number) => shownInside(view, g);
-    const grows = (groups: number[]) => groups.reduce((sum, g) => sum + inside(g).boxes - 1, 0);
+    // What is opened stays a box, around the others.
+    const grows = (groups: number[]) => groups.reduce((sum, g) => sum + inside(g).boxes, 0);
     let { boxes, groups } = inside(0);
+    boxes += inputsOf(view).length + (forwardAlone ? 0 : 1); // and the loss
     while (groups.length) {
       let level = groups.filter((g) => {
         // What only builds the modules stays closed, and so do modules without modules inside.
         if (tree.phase[g] === INIT && inside(g).boxes > 4) return false;
         // The optimizer opens as far as the modules that it updates.
         if (tree.phase[g] === OPTIMIZER && !tree.isPhase[g] && view.kin(g).length) return false;
-        return inside(g).boxes <= most && (tree.isPhase[g] || inside(g).groups.length > 0 || inside(g).folds);
+        return inside(g).boxes <= Math.min(most, MOST_FIRST_BOXES) && (tree.isPhase[g] || inside(g).groups.length > 0 || inside(g).folds);
       });
       level = [...new Set(level.flatMap((g) => [g, ...view.kin(g).filter((other) => groups.includes(other))]))];
       // Where forward and backward are too much together, the forward pass says more about a model.
-      if (boxes + grows(level) > most && boxes < most / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
+      if (forwardAlone && boxes + grows(level) > most && boxes < most / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
       if (grows(level) > 0 && boxes + grows(level) > most) return boxes;
       boxes += grows(level);
       for (const g of level) view.open[g] = 1;
@@ -431,12 +440,7 @@ export class Engine {
   private draw(open: Uint8Array, cache: LayoutCache): { visible: Visible; scene: Scene } {
     const { view } = this;
     const { graph, tree, types } = view;
-    // Data that comes in is a box of its own; parameters stand inside their operator unless they are pulled out.
-    const inputs = view.options.constants
-      ? Int32Array.from({ length: graph.values }, (_, i) => i).filter(
-          (value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0,
-        )
-      : graph.inputs.filter((value) => graph.role[value] === 0);
+    const inputs = inputsOf(view);
     let shown = visible({ ...graph, ...view.flow }, tree, {
       open,
       unfolded: view.unfolded,
@@ -446,7 +450,7 @@ export class Engine {
     });
     // A constant is shown by what reads it, and what only keeps a tensor by what made the tensor.
     if (view.inlined.includes(1)) standIn(view, shown);
-    const turned = isTurned(view.options) ? turn({ graph, tree, types, flow: view.flow, visible: shown }) : null;
+    const turned = isTurned(view.options) ? turn({ graph, tree, types, flow: view.flow, inlined: view.inlined, visible: shown }) : null;
     if (turned) shown = turned.visible;
     const scene = buildScene({
       graph,
@@ -777,6 +781,14 @@ function shownInside({ tree, repeats }: View, group: number): { boxes: number; g
   const folded = new Set(runs.flatMap(([first, count]) => Array.from({ length: count }, (_, i) => children[first + i]!)));
   const groups = [...children].filter((g) => !folded.has(g) && tree.purpose[g]! < 0);
   return { boxes: nodes + children.length - folded.size + runs.length, groups, folds: runs.length > 0 };
+}
+
+/** Data that comes in is a box of its own; parameters stand inside their operator unless they are pulled out. */
+function inputsOf(view: View): Int32Array {
+  const { graph, options } = view;
+  if (!options.constants) return graph.inputs.filter((value) => graph.role[value] === 0);
+  const values = Int32Array.from({ length: graph.values }, (_, i) => i);
+  return values.filter((value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0);
 }
 
 function isTurned({ split, side, columns }: ViewOptions): boolean {

@@ -225,7 +225,7 @@ export interface EngineWords {
   reads?: string;
   keeps?: string; // {bytes} for the backward pass
   tied?: string;
-  plumbing?: string[]; // positions and mask, positions, mask, whole numbers
+  plumbing?: string[]; // positions and mask, positions, mask, others
 }
 
 /** The calls that the page makes; each answers with a promise. */

@@ -73,6 +73,19 @@ function spans({ parent, nodeGroup }: Grouping) {
   return { first, last, size, rank };
 }
 
+/** One more group like another; answers its number. */
+export function addGroup({ scope, phase, isPhase, part, parts, plumbing, labels, parent }: Grouping, like: number, around: number): number {
+  scope.push(scope[like]!);
+  phase.push(phase[like]!);
+  isPhase.push(isPhase[like]!);
+  part.push(0);
+  parts.push(0);
+  plumbing.push(plumbing[like]!);
+  const label = labels.get(like);
+  if (label !== undefined) labels.set(parent.length, label);
+  return parent.push(around) - 1;
+}
+
 class Order {
   /** Uses by operator, as positions in the flow. */
   private readonly uses: Csr;
@@ -223,7 +236,7 @@ class Order {
       let made = copies.get(key);
       if (made === undefined) {
         const around = g === child ? parent[g]! : copy(parent[g]!, p);
-        made = this.add(g, around);
+        made = addGroup(groups, g, around);
         copies.set(key, made);
         if (g === child) groups.part[made] = parts.indexOf(p) + 1;
       }
@@ -235,19 +248,6 @@ class Order {
       if (childOf[v] !== child || part[i] === parts[0]) continue;
       nodeGroup[v] = copy(nodeGroup[v]!, part[i]!);
     }
-  }
-
-  private add(like: number, around: number): number {
-    const { scope, phase, isPhase, part, parts, plumbing, labels, parent } = this.groups;
-    scope.push(scope[like]!);
-    phase.push(phase[like]!);
-    isPhase.push(isPhase[like]!);
-    part.push(0);
-    parts.push(0);
-    plumbing.push(plumbing[like]!);
-    const label = labels.get(like);
-    if (label !== undefined) labels.set(parent.length, label);
-    return parent.push(around) - 1;
   }
 
   /** Without the groups that nothing is in any more; parents before children again, siblings by their first operator. */

@@ -101,14 +101,10 @@ export function plumbing(graph: Graph, types: Types, kinds: Kinds): Uint8Array {
   return found;
 }
 
-/** What plumbing is about: a place in the words of the page (positions and mask, positions, mask, whole numbers). */
-export function purpose(graph: Graph, kinds: Kinds, members: Int32Array): number {
-  let [positions, masks] = [false, false];
-  for (const node of members) {
-    const kind = kinds(graph.op[node]!);
-    positions ||= POSITIONS.has(kind);
-    masks ||= MASKS.has(kind);
-  }
+/** What plumbing is about, by its operators' names: a place in the words of the page (positions and mask, positions, mask, others). */
+export function purpose(members: Int32Array, names: (node: number) => string[]): number {
+  const some = (of: Set<string>) => members.some((node) => names(node).some((name) => of.has(name)));
+  const [positions, masks] = [some(POSITIONS), some(MASKS)];
   return positions ? (masks ? 0 : 1) : masks ? 2 : 3;
 }
 

@@ -9,11 +9,12 @@ import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES } from '../scene.ts';
 import type { Bodies } from './compose.ts';
 import { csr, row, type Csr } from './csr.ts';
-import { makeOrderly, type Grouping } from './orderly.ts';
+import { addGroup, makeOrderly, type Grouping } from './orderly.ts';
 
-const PLUMBING = ['positions and mask', 'positions', 'mask', 'whole numbers'];
+const PLUMBING = ['positions and mask', 'positions', 'mask', 'plumbing'];
 
-const [FORWARD, OPTIMIZER] = [PHASES.indexOf('forward'), PHASES.indexOf('optimizer')];
+const [FORWARD, BACKWARD, OPTIMIZER] = [PHASES.indexOf('forward'), PHASES.indexOf('backward'), PHASES.indexOf('optimizer')];
+const IN_ROUNDS = [FORWARD, BACKWARD, PHASES.indexOf('recompute')];
 
 /** Modules that only hold others, in PyTorch, PaddlePaddle and MegEngine. */
 const LISTS = /^(?:Module|Layer|Parameter)(?:List|Dict)$/;
@@ -63,6 +64,7 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
   const groups = new GroupMaker(graph, pools, options, shown);
   const nodeGroup = groupNodes(graph, groups, options, shown);
   const grouping = groups.grouping(nodeGroup);
+  if (shown.split) cutRounds(grouping, graph);
   if (options.plumbing) gatherPlumbing(grouping, options.plumbing);
   const forward = makeOrderly(grouping, { ...(options.flow ?? graph), producer: graph.producer });
   const home = homes(graph, grouping, pools, options, shown);
@@ -246,6 +248,48 @@ function groupNodes({ nodes, scope, phase }: Graph, groups: GroupMaker, { inline
     else nodeGroup[i] = isOwner[i] ? groups.ofOwner(i) : groups.of(p, scope[i]!, body);
   }
   return nodeGroup;
+}
+
+const MOST_ROUNDS = 8;
+
+/**
+ * Where forward and backward take turns (gradients that are added up over several batches, two losses), each turn has
+ * phases of its own. A few operators of the forward pass after the last of the backward pass are no turn.
+ */
+function cutRounds(groups: Grouping, { nodes, phase }: Graph): void {
+  const { nodeGroup } = groups;
+  const all = phase.reduce((n, p) => n + (p === FORWARD ? 1 : 0), 0);
+  const begins = [0]; // the operator with which each turn begins
+  let [turned, first, ahead] = [false, 0, 0]; // since the turn began: its backward pass has begun; the forward operators after that
+  for (let i = 0; i < nodes; i++) {
+    if (phase[i] === FORWARD) {
+      if (turned && ahead++ === 0) first = i;
+    } else if (phase[i] === BACKWARD) {
+      if (ahead > 0.05 * all) begins.push(first);
+      [turned, ahead] = [true, 0];
+    }
+  }
+  if (begins.length < 2 || begins.length > MOST_ROUNDS) return;
+  const copies = new Map<string, number>();
+  const copy = (g: number, round: number): number => {
+    const key = `${g}/${round}`;
+    let made = copies.get(key);
+    if (made === undefined) {
+      made = addGroup(groups, g, groups.isPhase[g] ? groups.parent[g]! : copy(groups.parent[g]!, round));
+      copies.set(key, made);
+      if (groups.isPhase[g]) {
+        groups.part[g] = 1;
+        groups.part[made] = round + 1;
+        for (const one of [g, made]) groups.parts[one] = begins.length;
+      }
+    }
+    return made;
+  };
+  let round = 0;
+  for (let i = 0; i < nodes; i++) {
+    if (i === begins[round + 1]) round++;
+    if (round && nodeGroup[i]! > 0 && IN_ROUNDS.includes(phase[i]!)) nodeGroup[i] = copy(nodeGroup[i]!, round);
+  }
 }
 
 /** One group in each module for what is only plumbing, where that is several operators among others. */

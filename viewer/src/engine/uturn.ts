@@ -16,6 +16,7 @@ import type { Visible } from './visible.ts';
 const [FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER] = (['forward', 'backward', 'recompute', 'optimizer'] as const).map((p) =>
   PHASES.indexOf(p),
 );
+const COLUMNS = [FORWARD, RECOMPUTE, BACKWARD, OPTIMIZER];
 const [PARAMETER, INPUT] = (['parameter', 'input'] as const).map((role) => ROLES.indexOf(role));
 
 /** A picture as a U. The edges of `visible` are those of the U; the last ones, from `drawn` on, only hold boxes in place. */
@@ -33,6 +34,7 @@ interface Input {
   types: Types;
   flow: Pick<Graph, 'useNode' | 'useValue'>;
   visible: Visible;
+  inlined: Uint8Array; // operators that are drawn inside others
 }
 
 /** Null where there is no such step: no backward pass, none that belongs to the forward pass, or gradients of gradients. */
@@ -43,7 +45,7 @@ export function turn(input: Input): Turned | null {
 
 class Step {
   private readonly column: Int32Array;
-  private readonly columnOf = new Map<number, number>(); // by phase
+  private readonly phases: number[] = []; // by column; where forward and backward take turns, they have more than one
   private readonly row: Int32Array;
   private readonly inputBox = new Map<number, number>(); // by value
   /** Of boxes of the backward pass that have no row of their own: the box whose gradients they help to compute. */
@@ -55,34 +57,48 @@ class Step {
     const { tree, visible: v } = input;
     this.column = new Int32Array(v.count);
     this.row = new Int32Array(v.count).fill(-1);
-    const phases = new Set<number>();
+    const frames: number[] = []; // of phases
     for (let box = 0; box < v.count; box++) {
       const group = v.item[box]! - tree.nodes;
-      if (v.parent[box]! < 0 && group >= 0 && group < tree.groups && tree.isPhase[group]) phases.add(tree.phase[group]!);
       if (group >= tree.groups) this.inputBox.set(group - tree.groups, box);
+      else if (v.parent[box]! < 0 && group >= 0 && tree.isPhase[group] && COLUMNS.includes(tree.phase[group]!)) frames.push(box);
     }
-    for (const phase of [FORWARD, RECOMPUTE, BACKWARD, OPTIMIZER]) if (phases.has(phase)) this.columnOf.set(phase, this.columnOf.size);
+    const phaseOf = (box: number) => tree.phase[v.item[box]! - tree.nodes]!;
+    const turns = frames.some((box) => tree.part[v.item[box]! - tree.nodes]! > 0 && [FORWARD, BACKWARD].includes(phaseOf(box)));
+    const columnOf = new Map<number, number>(); // by frame, or by phase
+    const place = (box: number) => (turns ? v.order[box]! : COLUMNS.indexOf(phaseOf(box)));
+    for (const box of frames.sort((a, b) => place(a) - place(b))) {
+      const key = turns ? box : -1 - phaseOf(box);
+      if (!columnOf.has(key)) columnOf.set(key, this.phases.push(phaseOf(box)) - 1);
+    }
     for (let box = 0; box < v.count; box++) {
       const around = v.parent[box]!;
-      const group = v.item[box]! - tree.nodes;
       if (around >= 0) this.column[box] = this.column[around]!;
-      else if (group >= 0 && group < tree.groups) this.column[box] = this.columnOf.get(tree.phase[group]!) ?? 0;
+      else if (frames.includes(box)) this.column[box] = columnOf.get(turns ? box : -1 - phaseOf(box))!;
     }
+  }
+
+  private isIn(box: number, phase: number): boolean {
+    return box >= 0 && this.phases[this.column[box]!] === phase;
+  }
+
+  /** The column in which a turn begins. */
+  private round(box: number): number {
+    return this.phases.lastIndexOf(FORWARD, this.column[box]!);
   }
 
   isStep(): boolean {
     const { graph, visible: v } = this.input;
     const links = graph.links.get('grad');
-    if (!links || !this.columnOf.has(FORWARD) || !this.columnOf.has(BACKWARD)) return false;
+    if (!links || this.phases[0] !== FORWARD || !this.phases.includes(BACKWARD)) return false;
     for (let i = 0; i < links.source.length; i++) if (graph.phase[links.source[i]!] === BACKWARD) return false;
-    const back = this.columnOf.get(BACKWARD)!;
     for (let e = 0; e < v.source.length; e++) {
-      if (this.column[v.source[e]!] === back && (this.columnOf.get(RECOMPUTE) ?? 0) >= this.column[v.target[e]!]!) return false;
+      if (this.isIn(v.source[e]!, BACKWARD) && (this.isIn(v.target[e]!, FORWARD) || this.isIn(v.target[e]!, RECOMPUTE))) return false;
     }
     this.pair();
     let [paired, all] = [0, 0];
     for (let box = 0; box < v.count; box++) {
-      if (this.column[box] !== back || v.open[box]) continue;
+      if (!this.isIn(box, BACKWARD) || v.open[box]) continue;
       all++;
       if (this.row[box]! >= 0 || this.near.has(box)) paired++;
     }
@@ -130,7 +146,7 @@ class Step {
       },
       turn: {
         column: grow(this.column, none),
-        upward: [...this.columnOf.keys()].map((phase) => phase === BACKWARD),
+        upward: this.phases.map((phase) => phase === BACKWARD),
         row: grow(this.row, none),
         guide: Uint8Array.from(guide.taken()),
         kind: Uint8Array.from(kind.taken()),
@@ -143,21 +159,23 @@ class Step {
   // -- rows ---------------------------------------------------------------------------------------
 
   private pair(): void {
-    const { graph, tree, visible: v } = this.input;
+    const { graph, tree, inlined, visible: v } = this.input;
     const nodeBoxes = (kind: string): [number, number][] => {
       const links = graph.links.get(kind);
-      return Array.from(links?.source ?? [], (node, i) => [v.nodeBox[node]!, v.nodeBox[links!.target[i]!]!]);
+      const pairs = Array.from(links?.source ?? [], (node, i): [number, number] => [node, links!.target[i]!]);
+      // What is passed over says nothing about where a box belongs.
+      return pairs.flatMap(([a, b]) => (inlined[a] || inlined[b] ? [] : [[v.nodeBox[a]!, v.nodeBox[b]!]]));
     };
     this.match(nodeBoxes('grad'), BACKWARD);
-    if (this.columnOf.has(RECOMPUTE)) this.match(nodeBoxes('recompute'), RECOMPUTE);
-    if (this.columnOf.has(OPTIMIZER)) this.match(this.updates(), OPTIMIZER);
+    if (this.phases.includes(RECOMPUTE)) this.match(nodeBoxes('recompute'), RECOMPUTE);
+    if (this.phases.includes(OPTIMIZER)) this.match(this.updates(), OPTIMIZER);
     // Frames stand level too.
     const frames = new Map<string, number>();
     for (let box = 0; box < v.count; box++) {
       const group = v.item[box]! - tree.nodes;
       if (!v.open[box] || group < 0 || group >= tree.groups) continue;
-      const name = tree.isPhase[group] ? `/${tree.part[group]}` : `${tree.scope[group]}/${tree.part[group]}`;
-      if (this.column[box] === 0) frames.set(name, box);
+      const name = `${tree.isPhase[group] ? '' : tree.scope[group]}/${tree.isPhase[group] ? 0 : tree.part[group]}/${this.round(box)}`;
+      if (this.isIn(box, FORWARD)) frames.set(name, box);
       else if (frames.has(name)) this.put(box, frames.get(name)!);
     }
   }
@@ -165,26 +183,27 @@ class Step {
   private put(box: number, first: number): void {
     this.row[first] = first;
     this.row[box] = first;
-    this.inRow.set(`${first}/${this.column[first]}`, first);
-    this.inRow.set(`${first}/${this.column[box]}`, box);
+    this.inRow.set(`${first}/${FORWARD}`, first);
+    this.inRow.set(`${first}/${this.phases[this.column[box]!]}`, box);
   }
 
   /** Pairs of boxes, those with the most links first; a box is in one pair. */
   private match(links: [number, number][], phase: number): void {
     const { count } = this.input.visible;
-    const [there, here] = [this.columnOf.get(FORWARD)!, this.columnOf.get(phase)!];
     const many = new Map<number, number>();
     const all = new Map<number, number>(); // of the second box
     for (const [a, b] of links) {
-      if (a < 0 || b < 0 || this.column[a] !== there || this.column[b] !== here) continue;
+      if (!this.isIn(a, FORWARD) || !this.isIn(b, phase)) continue;
       many.set(a * count + b, (many.get(a * count + b) ?? 0) + 1);
       all.set(b, (all.get(b) ?? 0) + 1);
     }
     const taken = new Set<number>();
     for (const [key, n] of [...many].sort((p, q) => q[1] - p[1] || p[0] - q[0])) {
       const [a, b] = [Math.floor(key / count), key % count];
-      if (phase === OPTIMIZER && 2 * n < all.get(b)!) continue; // it updates parameters of many
-      if (!taken.has(a) && this.row[b]! < 0) {
+      // A box of many modules is in the row of none.
+      if (2 * n < all.get(b)!) this.near.set(b, this.near.get(b) ?? a);
+      else if (this.round(a) !== this.round(b)) this.near.set(b, a);
+      else if (!taken.has(a) && this.row[b]! < 0) {
         taken.add(a);
         this.put(b, a);
       } else if (this.row[b]! < 0 && !this.near.has(b)) this.near.set(b, a);
@@ -220,38 +239,42 @@ class Step {
 
   private rewire(ends: { value: number; from: number; to: number }[]): void {
     const { visible: v } = this.input;
-    const back = this.columnOf.get(BACKWARD)!;
     const seeds = new Set(ends.map(({ value, to }) => `${value}/${to}`));
     for (let e = 0; e < v.source.length; e++) {
       const [a, b] = [v.source[e]!, v.target[e]!];
-      const [from, to] = [this.column[a]!, this.column[b]!];
-      if (from < to && to === back) {
+      if (this.isKept(a, b)) {
         if (seeds.has(`${v.value[e]}/${b}`)) continue;
         // What is kept for a box of the backward pass runs from its own row.
         if (this.row[b]! >= 0) continue;
       }
-      const kind = from === to ? 0 : this.row[a]! >= 0 && this.row[a] === this.row[b] ? RUNG : BETWEEN;
+      const kind = this.column[a] === this.column[b] ? 0 : this.row[a]! >= 0 && this.row[a] === this.row[b] ? RUNG : BETWEEN;
       this.edges.add(a, b, v.uses[e]!, v.value[e]!, v.use[e]!, kind);
     }
     this.keep(new Set(ends.map(({ value }) => value)));
   }
 
+  /** Whether what goes from one box to the other waits for the backward pass, or for being computed again. */
+  private isKept(a: number, b: number): boolean {
+    if (this.isIn(b, RECOMPUTE)) return this.isIn(a, FORWARD);
+    return this.isIn(b, BACKWARD) && (this.isIn(a, FORWARD) || this.isIn(a, RECOMPUTE));
+  }
+
   /** A rung in each row: what its part of the backward pass reads, each piece of memory once. */
   private keep(seeds: Set<number>): void {
     const { graph, types, flow, visible: v } = this.input;
-    const back = this.columnOf.get(BACKWARD)!;
-    const again = this.columnOf.get(RECOMPUTE) ?? -1;
     const rungs = new Map<number, { values: Set<number>; bytes: number; known: boolean; largest: number; use: number }>();
     for (let use = 0; use < flow.useValue.length; use++) {
       const value = flow.useValue[use]!;
       const b = v.nodeBox[flow.useNode[use]!]!;
-      if (value < 0 || b < 0 || this.column[b] !== back || this.row[b]! < 0 || seeds.has(value)) continue;
+      if (value < 0 || b < 0 || this.row[b]! < 0 || seeds.has(value)) continue;
       const maker = graph.producer[value]!;
       const from = maker >= 0 ? v.nodeBox[maker]! : graph.role[value] === INPUT ? (this.inputBox.get(value) ?? -1) : -1;
-      if (from < 0 || this.column[from] === back || this.column[from]! > back) continue;
-      const left = this.column[from] === again ? this.inRow.get(`${this.row[b]}/${again}`) : this.row[b]!;
-      if (left === undefined) continue;
-      const key = left * v.count + b;
+      if (from < 0 || !this.isKept(from, b)) continue;
+      // Where the row is computed again, what is kept of the forward pass is kept for that.
+      const again = this.inRow.get(`${this.row[b]}/${RECOMPUTE}`);
+      const [left, right] =
+        again === undefined || b === again ? [this.row[b]!, b] : this.isIn(from, RECOMPUTE) ? [again, b] : [this.row[b]!, again];
+      const key = left * v.count + right;
       let rung = rungs.get(key);
       if (!rung) rungs.set(key, (rung = { values: new Set(), bytes: 0, known: true, largest: value, use }));
       const memory = graph.storage[value]!;
@@ -270,7 +293,6 @@ class Step {
   /** Where the step turns: scalars of the forward pass at which the backward pass begins. */
   private seeds(): { value: number; from: number; to: number }[] {
     const { graph, types, flow, visible: v } = this.input;
-    const back = this.columnOf.get(BACKWARD)!;
     const scalar = (value: number) => types.shape(graph.type[value]!)?.every((d) => d === 1) ?? false;
     const fed = new Uint8Array(graph.nodes); // reads what the backward pass made
     for (let use = 0; use < flow.useValue.length; use++) {
@@ -284,7 +306,7 @@ class Step {
       const maker = graph.producer[value]!;
       if (maker < 0 || graph.phase[maker] !== FORWARD) continue;
       const [from, to] = [v.nodeBox[maker]!, v.nodeBox[node]!];
-      if (from >= 0 && to >= 0 && this.column[to] === back) found.set(`${value}/${to}`, { value, from, to });
+      if (from >= 0 && this.isIn(to, BACKWARD)) found.set(`${value}/${to}`, { value, from, to });
     }
     const ends = [...found.values()];
     return ends.length <= 8 ? ends : [];
@@ -303,15 +325,13 @@ class Step {
 
   /** A parameter that several rows read is updated in one of them: the others are joined to it. */
   private tie(): void {
-    const optimizer = this.columnOf.get(OPTIMIZER);
-    const back = this.columnOf.get(BACKWARD)!;
     const seen = new Set<string>();
     for (const [value, boxes] of this.readersOf) {
-      if (boxes.length < 2 || optimizer === undefined) continue;
-      const home = boxes.map((box) => this.inRow.get(`${this.row[box]}/${optimizer}`)).find((box) => box !== undefined);
+      if (boxes.length < 2) continue;
+      const home = boxes.map((box) => this.inRow.get(`${this.row[box]}/${OPTIMIZER}`)).find((box) => box !== undefined);
       if (home === undefined) continue;
       for (const box of boxes) {
-        const gradient = this.inRow.get(`${this.row[box]}/${back}`);
+        const gradient = this.inRow.get(`${this.row[box]}/${BACKWARD}`);
         if (gradient === undefined || this.row[gradient] === this.row[home] || seen.has(`${gradient}/${home}`)) continue;
         seen.add(`${gradient}/${home}`);
         this.edges.add(gradient, home, 1, value, -1, TIED);
@@ -321,30 +341,18 @@ class Step {
 
   // -- what holds boxes in place --------------------------------------------------------------------
 
-  /** Boxes that nothing leads to stand below those of the row before; phases that take turns, one below the other. */
+  /** Boxes that nothing leads to stand below those of the row before. */
   private guide(): void {
-    const { tree, visible: v } = this.input;
+    const { visible: v } = this.input;
     const isFed = new Uint8Array(v.count);
     for (let e = 0; e < v.source.length; e++) if (this.column[v.source[e]!] === this.column[v.target[e]!]) isFed[v.target[e]!] = 1;
     const place = (box: number) => (this.row[box]! >= 0 ? v.order[this.row[box]!]! : -1);
-    const leaves = (column: number | undefined) =>
-      Array.from({ length: v.count }, (_, box) => box).filter((box) => !v.open[box] && this.column[box] === column);
-    for (const phase of [RECOMPUTE, OPTIMIZER]) {
-      const stack = leaves(this.columnOf.get(phase)).sort((a, b) => place(a) - place(b) || v.order[a]! - v.order[b]!);
-      for (let i = 1; i < stack.length; i++) if (!isFed[stack[i]!]) this.edges.add(stack[i - 1]!, stack[i]!, 1, -1, -1, 0, NaN, 1);
-    }
-    if (!tree.inTurns) return;
-    const top = (box: number): number => (v.parent[box]! < 0 ? box : top(v.parent[box]!));
-    for (const [phase, column] of this.columnOf) {
-      const first = new Map<number, number>(); // a leaf of each frame
-      for (const box of leaves(column)) if (tree.isPhase[v.item[top(box)]! - tree.nodes]) first.set(top(box), first.get(top(box)) ?? box);
-      const frames = [...first.keys()].sort((a, b) => v.order[a]! - v.order[b]!);
-      for (let i = 1; i < frames.length; i++) {
-        const [a, b] = [first.get(frames[i - 1]!)!, first.get(frames[i]!)!];
-        if (phase === BACKWARD) this.edges.add(b, a, 1, -1, -1, 0, NaN, 1);
-        else this.edges.add(a, b, 1, -1, -1, 0, NaN, 1);
-      }
-    }
+    this.phases.forEach((phase, column) => {
+      if (phase !== RECOMPUTE && phase !== OPTIMIZER) return;
+      const leaves = Array.from(v.item.keys()).filter((box) => !v.open[box] && this.column[box] === column);
+      leaves.sort((a, b) => place(a) - place(b) || v.order[a]! - v.order[b]!);
+      for (let i = 1; i < leaves.length; i++) if (!isFed[leaves[i]!]) this.edges.add(leaves[i - 1]!, leaves[i]!, 1, -1, -1, 0, NaN, 1);
+    });
   }
 }
 

@@ -49,6 +49,13 @@ export function layoutTurn(graph: NestedGraph, turn: Turn, options: Options, cac
   const skip = Uint8Array.from(straight, (yes, e) => (yes || turn.guide[e] ? 1 : 0));
   const ways = new Ways(graph, column, parts, across, upward);
   const routes = routesBetween(graph, column, ways, skip);
+  // Many lines to one box run as one.
+  const fans = new Int32Array(graph.n);
+  for (const { edge } of routes) fans[graph.target[edge]]++;
+  for (const route of routes) {
+    const to = graph.target[route.edge];
+    if (fans[to] > 3) route.source = graph.n + to;
+  }
   const gaps = lanesInGaps(routes, count);
   const roof = lanesOnRoof(routes);
   const top = routes.length ? EDGE + roof.width + (roof.width ? EDGE : 0) : 0;
@@ -103,12 +110,18 @@ function level(parts: Part[], { row, upward }: Turn, across: boolean): void {
       if (places[c] < 0) places[c] = i;
     }),
   );
-  const [first, ...others] = parts.map((_, c) => c);
-  const sorted = [...rows.values()]
-    .filter((places) => places[first] >= 0 && others.some((c) => places[c] >= 0))
-    .sort((p, q) => parts[first].y[p[first]] - parts[first].y[q[first]]);
-  for (const c of others) keepRising(sorted, parts, first, c);
-  for (const places of sorted) {
+  // Where a step turns more than once, each turn has columns of its own.
+  const firsts = new Set([...rows.values()].map((places) => places.findIndex((i) => i >= 0)));
+  for (const first of firsts) {
+    const sorted = [...rows.values()]
+      .filter((places) => places.findIndex((i) => i >= 0) === first && places.filter((i) => i >= 0).length > 1)
+      .sort((p, q) => parts[first].y[p[first]] - parts[first].y[q[first]]);
+    for (let c = first + 1; c < parts.length; c++) keepRising(sorted, parts, first, c);
+    for (const places of sorted) alignRow(places);
+  }
+  parts.forEach((part, c) => apply(part, stretch[c], across, upward[c]));
+
+  function alignRow(places: number[]): void {
     const here = parts.map((_, c) => c).filter((c) => places[c] >= 0);
     const target = Math.max(...here.map((c) => parts[c].y[places[c]] + shifted[c]));
     for (const c of here) {
@@ -120,7 +133,6 @@ function level(parts: Part[], { row, upward }: Turn, across: boolean): void {
       stretch[c].by.push(shifted[c]);
     }
   }
-  parts.forEach((part, c) => apply(part, stretch[c], across, upward[c]));
 }
 
 /** Of the rows that both columns have, the most that stand in the same order in both; the others are let go. */

@@ -196,6 +196,7 @@ class Writer {
     const [x, y, w] = [boxes.x[b]!, boxes.y[b]!, boxes.width[b]!];
     const h = cardHeight(boxes, b);
     const own = fillOf(this.#paint, b);
+    const loss = kind === BoxKind.Loss && own === null;
     const dim = this.#paint.dim && this.#marks[b] === 0;
     this.#out.push(dim ? `<g opacity="${this.#theme.dimmed}">` : '<g>');
     const whole = clean(texts[boxes.title[b]!] ?? '');
@@ -209,7 +210,6 @@ class Writer {
         ? `class="p${phase}"`
         : `fill="${colour(own)}" stroke="${mixCss(own, this.#theme.text, 0.2)}"`;
     const input = isPill(kind);
-    const loss = kind === BoxKind.Loss && own === null;
     this.#rect(x + 0.5, y + 0.5, w - 1, h - 1, input ? Math.min(h / 2, 14) : RADIUS, paint);
     if (!input && own === null) this.#rect(x + BAR.left, y + BAR.gap, BAR.width, h - 2 * BAR.gap, 1.5, `class="a${phase}"`);
     const ink = loss ? ` style="fill:${this.#theme.background}"` : own === null ? '' : ` style="fill:${textOn(this.#theme, own)}"`;
