@@ -32,7 +32,7 @@ import { panelOf, textOn } from './theme.ts';
 import { Bag, search } from './rtree.ts';
 
 /** Text smaller than this is not read. */
-const LEAST_TEXT = 6;
+export const LEAST_TEXT = 6;
 /** Second lines of more boxes than this would be too much to read, and to draw in time. */
 const MOST_DETAILS = 1200;
 const panels = new Bag();

@@ -25,6 +25,26 @@ export interface Flow {
   producer: Int32Array;
 }
 
+/**
+ * A module that gave way to those inside it in the phase `lead` does so in the others: there it holds them just the same.
+ * Only modules for which `ran` is set were in that phase.
+ */
+export function followLead(groups: Grouping, lead: number, ran: Uint8Array): void {
+  const { parent, scope, phase, isPhase, labels, plumbing, nodeGroup } = groups;
+  const leading = new Set<number>();
+  for (let g = 1; g < parent.length; g++) if (phase[g] === lead) leading.add(scope[g]!);
+  const own = new Uint8Array(parent.length);
+  for (const g of nodeGroup) if (g >= 0) own[g] = 1;
+  const gone = new Set<number>();
+  for (let g = 1; g < parent.length; g++) {
+    if (phase[g] === lead || isPhase[g] || own[g] || labels.has(g) || plumbing[g]) continue;
+    if (ran[scope[g]!] && !leading.has(scope[g]!)) gone.add(g);
+  }
+  if (!gone.size) return;
+  for (let g = 1; g < parent.length; g++) while (gone.has(parent[g]!)) parent[g] = parent[parent[g]!]!;
+  tidy(groups, gone);
+}
+
 /** Answers whether the operators stand in an order in which they can run. */
 export function makeOrderly(groups: Grouping, flow: Flow): boolean {
   const forward = runsForward(flow);
@@ -117,7 +137,7 @@ class Order {
       level = level.flatMap((g) => [...row(next, g)]);
     }
     this.free();
-    this.tidy();
+    tidy(this.groups, this.gone);
   }
 
   /** One operator needs no box around it. */
@@ -249,42 +269,40 @@ class Order {
       nodeGroup[v] = copy(nodeGroup[v]!, part[i]!);
     }
   }
+}
 
-  /** Without the groups that nothing is in any more; parents before children again, siblings by their first operator. */
-  private tidy(): void {
-    const { groups } = this;
-    const { first, size } = spans(groups);
-    const children = childrenOf(groups.parent);
-    const order: number[] = [];
-    const walk = (g: number): void => {
-      order.push(g);
-      const inside = [...row(children, g)].filter((c) => size[c]! > 0 && !this.gone.has(c));
-      for (const c of inside.sort((a, b) => first[a]! - first[b]! || a - b)) walk(c);
-    };
-    walk(0);
-    const number = new Map(order.map((g, i) => [g, i]));
-    const pick = <T>(column: T[]): T[] => order.map((g) => column[g]!);
-    const parent = order.map((g) => (g === 0 ? -1 : number.get(groups.parent[g]!)!));
-    const labels = new Map([...groups.labels].flatMap(([g, label]) => (number.has(g) ? [[number.get(g)!, label] as const] : [])));
-    // Parts of the same module are counted anew, wherever they came from.
-    const count = new Map<string, number>();
-    const part = pick(groups.part);
-    const parts = part.map(() => 0);
-    const key = (i: number) =>
-      `${parent[i]}/${groups.scope[order[i]!]}/${groups.phase[order[i]!]}/${groups.plumbing[order[i]!]}/${labels.get(i) ?? ''}`;
-    part.forEach((p, i) => p > 0 && count.set(key(i), (count.get(key(i)) ?? 0) + 1));
-    const seen = new Map<string, number>();
-    part.forEach((p, i) => {
-      if (!p) return;
-      const k = key(i);
-      seen.set(k, (seen.get(k) ?? 0) + 1);
-      [part[i], parts[i]] = count.get(k)! > 1 ? [seen.get(k)!, count.get(k)!] : [0, 0];
-    });
-    for (let i = 0; i < groups.nodeGroup.length; i++)
-      if (groups.nodeGroup[i]! >= 0) groups.nodeGroup[i] = number.get(groups.nodeGroup[i]!)!;
-    const [scope, phase, isPhase, plumbing] = [pick(groups.scope), pick(groups.phase), pick(groups.isPhase), pick(groups.plumbing)];
-    Object.assign(groups, { parent, scope, phase, isPhase, part, parts, plumbing, labels });
-  }
+/** Without the groups that nothing is in any more; parents before children again, siblings by their first operator. */
+function tidy(groups: Grouping, gone: ReadonlySet<number>): void {
+  const { first, size } = spans(groups);
+  const children = childrenOf(groups.parent);
+  const order: number[] = [];
+  const walk = (g: number): void => {
+    order.push(g);
+    const inside = [...row(children, g)].filter((c) => size[c]! > 0 && !gone.has(c));
+    for (const c of inside.sort((a, b) => first[a]! - first[b]! || a - b)) walk(c);
+  };
+  walk(0);
+  const number = new Map(order.map((g, i) => [g, i]));
+  const pick = <T>(column: T[]): T[] => order.map((g) => column[g]!);
+  const parent = order.map((g) => (g === 0 ? -1 : number.get(groups.parent[g]!)!));
+  const labels = new Map([...groups.labels].flatMap(([g, label]) => (number.has(g) ? [[number.get(g)!, label] as const] : [])));
+  // Parts of the same module are counted anew, wherever they came from.
+  const count = new Map<string, number>();
+  const part = pick(groups.part);
+  const parts = part.map(() => 0);
+  const key = (i: number) =>
+    `${parent[i]}/${groups.scope[order[i]!]}/${groups.phase[order[i]!]}/${groups.plumbing[order[i]!]}/${labels.get(i) ?? ''}`;
+  part.forEach((p, i) => p > 0 && count.set(key(i), (count.get(key(i)) ?? 0) + 1));
+  const seen = new Map<string, number>();
+  part.forEach((p, i) => {
+    if (!p) return;
+    const k = key(i);
+    seen.set(k, (seen.get(k) ?? 0) + 1);
+    [part[i], parts[i]] = count.get(k)! > 1 ? [seen.get(k)!, count.get(k)!] : [0, 0];
+  });
+  for (let i = 0; i < groups.nodeGroup.length; i++) if (groups.nodeGroup[i]! >= 0) groups.nodeGroup[i] = number.get(groups.nodeGroup[i]!)!;
+  const [scope, phase, isPhase, plumbing] = [pick(groups.scope), pick(groups.phase), pick(groups.isPhase), pick(groups.plumbing)];
+  Object.assign(groups, { parent, scope, phase, isPhase, part, parts, plumbing, labels });
 }
 
 function childrenOf(parent: number[]): Csr {

@@ -9,7 +9,7 @@ import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES } from '../scene.ts';
 import type { Bodies } from './compose.ts';
 import { csr, row, type Csr } from './csr.ts';
-import { addGroup, makeOrderly, type Grouping } from './orderly.ts';
+import { addGroup, followLead, makeOrderly, type Grouping } from './orderly.ts';
 
 const PLUMBING = ['positions and mask', 'positions', 'mask', 'plumbing'];
 
@@ -67,6 +67,7 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
   if (shown.split) cutRounds(grouping, graph);
   if (options.plumbing) gatherPlumbing(grouping, options.plumbing);
   const forward = makeOrderly(grouping, { ...(options.flow ?? graph), producer: graph.producer });
+  if (shown.split && grouping.phase.includes(FORWARD)) followLead(grouping, FORWARD, groups.ranForward());
   const home = homes(graph, grouping, pools, options, shown);
   const tree = newTree(graph, grouping, home, forward, options);
   countOperators(tree, graph, shown.split);
@@ -129,12 +130,9 @@ class GroupMaker {
     this.#owners = new Map();
     const { parent, name } = this.#pools.scopes;
     const { nodes, phase, scope } = this.#graph;
-    const ran = new Uint8Array(parent.length); // modules of the forward pass
+    const ran = this.ranForward();
     const updates = new Set<number>();
-    for (let i = 0; i < nodes; i++) {
-      if (phase[i] === OPTIMIZER) updates.add(scope[i]!);
-      else if (phase[i] === FORWARD) for (let s = scope[i]!; s > 0 && !ran[s]; s = parent[s]!) ran[s] = 1;
-    }
+    for (let i = 0; i < nodes; i++) if (phase[i] === OPTIMIZER) updates.add(scope[i]!);
     const modules = new Map<string, number>();
     for (let s = parent.length - 1; s > 0; s--) {
       if (!ran[s]) continue;
@@ -149,6 +147,15 @@ class GroupMaker {
       if (module !== undefined && parent[s]! > 0 && parent[parent[s]!] === 0 && name.at(s)) this.#owners.set(s, module);
     }
     return this.#owners;
+  }
+
+  /** Modules of the forward pass, by scope. */
+  ranForward(): Uint8Array {
+    const { parent } = this.#pools.scopes;
+    const { nodes, phase, scope } = this.#graph;
+    const ran = new Uint8Array(parent.length);
+    for (let i = 0; i < nodes; i++) if (phase[i] === FORWARD) for (let s = scope[i]!; s > 0 && !ran[s]; s = parent[s]!) ran[s] = 1;
+    return ran;
   }
 
   /** All that was made. */

@@ -332,7 +332,8 @@ class Step {
       if (home === undefined) continue;
       for (const box of boxes) {
         const gradient = this.inRow.get(`${this.row[box]}/${BACKWARD}`);
-        if (gradient === undefined || this.row[gradient] === this.row[home] || seen.has(`${gradient}/${home}`)) continue;
+        if (gradient === undefined || this.row[gradient] === this.row[home] || this.round(gradient) !== this.round(home)) continue;
+        if (seen.has(`${gradient}/${home}`)) continue;
         seen.add(`${gradient}/${home}`);
         this.edges.add(gradient, home, 1, value, -1, TIED);
       }

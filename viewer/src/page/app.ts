@@ -27,6 +27,7 @@ import { costPanel, loadCosts, loadTotals } from './costs.ts';
 import { showLow } from './lower.ts';
 import { outline, repaint } from './painting.ts';
 import { SplitPane } from './split.ts';
+import { bindSticky } from './sticky.ts';
 import { drawStage, goToStage, loadChanges, pickChange, redrawStages, showFate, type Compare } from './stages.ts';
 
 export interface Services {
@@ -131,7 +132,7 @@ export class App {
     );
     this.renderer = new Renderer(this.canvas, this.theme);
     this.minimap = new Minimap(this.renderer);
-    centre.append(this.minimap.element);
+    centre.append(this.minimap.element, bindSticky(this));
     this.tree = new ModuleTree(
       (item) => this.client.children(item),
       { select: (items, reveal) => this.run(this.select(items, reveal)), toggle: (item) => this.run(this.toggle(item)) },
@@ -343,8 +344,10 @@ export class App {
     const { kind, repeat } = this.picture.scene.boxes;
     if (kind[box] === BoxKind.Op || kind[box] === BoxKind.Input || kind[box] === BoxKind.Loss) return;
     this.opened = '';
+    const opens = kind[box] !== BoxKind.Open;
     if (repeat[box]! > 1) this.draw(await this.client.unfold(item), item);
-    else this.draw(await this.client.open([item], kind[box] !== BoxKind.Open), item);
+    else this.draw(await this.client.open([item], opens), item);
+    if (opens) this.bringIn(item);
     this.remember();
   }
 
@@ -373,6 +376,16 @@ export class App {
     this.opened = '';
     this.draw(await this.client.open([item], open), item);
     this.remember();
+  }
+
+  /** What has been opened comes into view, its header first, at the zoom that is set. */
+  private bringIn(item: number): void {
+    const box = this.boxOf(item);
+    if (box < 0) return;
+    const { x, y, width, height } = this.picture!.scene.boxes;
+    const { camera } = this.renderer;
+    const rect = { x: x[box]!, y: y[box]!, width: width[box]!, height: height[box]! };
+    void camera.arrive(rect, camera.view.zoom, camera.view.zoom, 24);
   }
 
   boxOf(item: number): number {
@@ -618,8 +631,8 @@ export class App {
 
   /** The words that are drawn are the engine's to know. */
   private speak(): Promise<Picture | null> {
-    const { op, ops, phases } = this.words.drawn;
-    return this.client.speak({ op, ops, phases: PHASES.map((name) => phases[name]) });
+    const { phases, ...words } = this.words.drawn;
+    return this.client.speak({ ...words, phases: PHASES.map((name) => phases[name]) });
   }
 
   saveSvg(): void {

@@ -145,6 +145,19 @@ export function redrawChips(app: App, info: CaptureInfo | undefined): void {
         present.length > 1 && app.viewOptions.split
           ? option(app.words.side, app.viewOptions.side, () => app.run(app.setOptions({ side: !app.viewOptions.side })))
           : null,
+        present.length > 1 && app.viewOptions.split && app.viewOptions.side && app.captures[app.capture]?.stages[app.stage]?.links.grad
+          ? option(app.words.uturn, !app.viewOptions.columns, () => app.run(app.setOptions({ columns: !app.viewOptions.columns })))
+          : null,
+        app.picture?.plumbing
+          ? option(app.words.plumbing(app.picture.plumbing), app.viewOptions.plumbing === true, () =>
+              app.run(app.setOptions({ plumbing: !app.viewOptions.plumbing })),
+            )
+          : null,
+        app.picture?.views
+          ? option(app.words.views(app.picture.views), app.viewOptions.views === true, () =>
+              app.run(app.setOptions({ views: !app.viewOptions.views })),
+            )
+          : null,
         option(app.words.constants, app.viewOptions.constants, () => app.run(app.setOptions({ constants: !app.viewOptions.constants }))),
         saved
           ? option(app.words.saved(saved), app.viewOptions.saved === true, () => app.run(app.setOptions({ saved: !app.viewOptions.saved })))

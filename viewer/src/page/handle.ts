@@ -1,7 +1,11 @@
 // The state of the page: in the URL, and for scripts. docs/page.md describes the handle.
 
 import { CHANGES, GHOST } from '../engine/diff.ts';
-import { PHASES } from '../scene.ts';
+import { LEAST_TEXT } from '../draw/cards.ts';
+import { clean, fitBox } from '../draw/label.ts';
+import { TITLE_SIZE } from '../draw/metrics.ts';
+import { crossings, segments } from '../layout/quality.ts';
+import { EdgeKind, PHASES } from '../scene.ts';
 import * as hash from '../state/hash.ts';
 import type { App } from './app.ts';
 import { COMPARE, setCompare, type Compare } from './stages.ts';
@@ -35,6 +39,7 @@ export function state(app: App): Record<string, unknown> {
       : [],
     boxCount: boxes?.count ?? 0,
     edgeCount: app.picture?.scene.edges.count ?? 0,
+    ...drawing(app),
     selection: app.selection,
     related: app.related.slice(0, 5000),
     found: app.found.length,
@@ -51,6 +56,31 @@ export function state(app: App): Record<string, unknown> {
     frames: app.renderer.frames.slice(-300),
   };
 }
+
+/** How good the drawing is: what goes against the data, lines that cross, rows, titles on the screen. */
+function drawing(app: App): Record<string, unknown> {
+  const scene = app.picture?.scene;
+  if (!scene) return {};
+  const { boxes, edges, texts } = scene;
+  const { camera } = app.renderer;
+  const seen = camera.visible();
+  let cut = 0;
+  for (let box = 0; box < boxes.count; box++) {
+    const out = boxes.x[box]! > seen.x + seen.width || boxes.x[box]! + boxes.width[box]! < seen.x;
+    if (out || boxes.y[box]! > seen.y + seen.height || boxes.y[box]! + boxes.height[box]! < seen.y) continue;
+    if (fitBox(scene, box).title !== clean(texts[boxes.title[box]!] ?? '')) cut++;
+  }
+  return {
+    backEdgeCount: edges.kind.reduce((n, kind, e) => n + (kind === EdgeKind.Loop && edges.source[e] !== edges.target[e] ? 1 : 0), 0),
+    crossings: edges.count <= MOST_MEASURED ? crossings(segments({ pointStart: edges.start, points: edges.points })) : null,
+    rows: scene.rows,
+    titlePx: TITLE_SIZE * camera.view.zoom,
+    cutTitles: camera.view.zoom < LEAST_TEXT ? null : cut,
+    layout: scene.layout,
+  };
+}
+
+const MOST_MEASURED = 3000;
 
 /** `fused`, or `before: fused` for what is only in the stage before; null for what has not changed. */
 function changeName(kind: number): string | null {

@@ -69,7 +69,15 @@ export function read(hash: string): Saved {
 
 /** What the View menu sets. */
 export interface Flagged {
-  viewOptions: { split: boolean; side: boolean; constants: boolean; saved?: boolean };
+  viewOptions: {
+    split: boolean;
+    side: boolean;
+    columns?: boolean;
+    constants: boolean;
+    saved?: boolean;
+    views?: boolean;
+    plumbing?: boolean;
+  };
   edgeLabels: 'hover' | 'always';
   edgeWidth: 'plain' | 'bytes';
   allPairs: boolean;
@@ -82,6 +90,9 @@ export function pack({ viewOptions: o, edgeLabels, edgeWidth, allPairs }: Flagge
     b: !o.side,
     c: o.constants,
     d: o.saved === true,
+    u: o.columns === true,
+    v: o.views === true,
+    i: o.plumbing === true,
     l: edgeLabels === 'always',
     w: edgeWidth === 'bytes',
     p: allPairs,
@@ -95,6 +106,9 @@ export function unpack(flags: string, into: Flagged): void {
   const on = (letter: string) => flags.includes(letter);
   Object.assign(into.viewOptions, { split: !on('m'), side: !on('b'), constants: on('c') });
   if (on('d')) into.viewOptions.saved = true;
+  if (on('u')) into.viewOptions.columns = true;
+  if (on('v')) into.viewOptions.views = true;
+  if (on('i')) into.viewOptions.plumbing = true;
   into.edgeLabels = on('l') ? 'always' : 'hover';
   into.edgeWidth = on('w') ? 'bytes' : 'plain';
   into.allPairs = on('p');
