@@ -814,8 +814,8 @@ function passedNow({ graph, kept, views, byNode }: View, options: ViewOptions): 
   if (!lists.length) return new Int32Array(0);
   // What the stage in view has changed is drawn, whatever it is.
   return Int32Array.from({ length: graph.nodes }, (_, node) => {
-    for (const list of lists) if (list[node]! >= 0 && (list === kept || !byNode[node])) return list[node]!;
-    return -1;
+    if (kept[node]! >= 0) return options.saved ? -1 : kept[node]!;
+    return lists.includes(views) && !byNode[node] ? views[node]! : -1;
   });
 }
 

@@ -186,8 +186,21 @@ class BoxTexts {
       if (value < 0 || group < 0 || group >= tree.groups) continue;
       const same = phaseOf(this.#input, from) === phaseOf(this.#input, to);
       const now = (same ? 1e18 : 0) + Math.max(0, types.bytes(graph.type[value]!)) * 4096 + graph.producer[value]! / graph.nodes;
-      if (now > rank[from]!) [rank[from], this.#result[from]] = [now, value];
+      if (now > rank[from]!) [rank[from], this.#result[from]] = [now, this.#seenLast(group, e)];
     }
+  }
+
+  /** The value of an edge as it leaves a module: what the module does to its shape is done. */
+  #seenLast(group: number, e: number): number {
+    const { graph, tree, visible: v, read } = this.#input;
+    const value = v.value[e]!;
+    for (let at = v.use[e]! < 0 ? value : read[v.use[e]!]!; at >= 0 && at !== value;) {
+      const node = graph.producer[at]!;
+      if (node < 0) break;
+      for (let g = tree.home[node]!; g >= 0; g = tree.parent[g]!) if (g === group) return at;
+      at = graph.useValue[graph.useStart[node]!]!;
+    }
+    return value;
   }
 
   /** Boxes have to be described in order: parents first. */
@@ -335,7 +348,7 @@ function place(input: SceneInput, { width, height }: BoxTexts, weight: Float32Ar
   };
   const quality = v.count < 3000 && !input.fast ? 'good' : 'fast';
   const options: Options = { direction, gapX: 24, gapY: 34, maxHeight: tallest(v.count), quality };
-  if (input.turned) return { laid: layoutTurn(nested, input.turned.turn, options, cache), layout: 'u' };
+  if (input.turned) return { laid: layoutTurn(nested, input.turned.turn, { ...options, maxHeight: undefined }, cache), layout: 'u' };
   const column = input.side ? columns(input.tree, v) : null;
   if (column) return { laid: layoutColumns(nested, column, options, cache), layout: 'columns' };
   return { laid: layoutNested(nested, options, cache), layout: 'plain' };

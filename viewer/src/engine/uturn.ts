@@ -37,6 +37,9 @@ interface Input {
   inlined: Uint8Array; // operators that are drawn inside others
 }
 
+/** A column of more boxes is folded, and then nothing stands in a row. */
+const HIGHEST = 400;
+
 /** Null where there is no such step: no backward pass, none that belongs to the forward pass, or gradients of gradients. */
 export function turn(input: Input): Turned | null {
   const step = new Step(input);
@@ -95,6 +98,9 @@ class Step {
     for (let e = 0; e < v.source.length; e++) {
       if (this.isIn(v.source[e]!, BACKWARD) && (this.isIn(v.target[e]!, FORWARD) || this.isIn(v.target[e]!, RECOMPUTE))) return false;
     }
+    const high = this.phases.map(() => 0);
+    for (let box = 0; box < v.count; box++) if (!v.open[box]) high[this.column[box]!]!++;
+    if (Math.max(...high) > HIGHEST) return false;
     this.pair();
     let [paired, all] = [0, 0];
     for (let box = 0; box < v.count; box++) {
@@ -198,7 +204,12 @@ class Step {
       all.set(b, (all.get(b) ?? 0) + 1);
     }
     const taken = new Set<number>();
-    for (const [key, n] of [...many].sort((p, q) => q[1] - p[1] || p[0] - q[0])) {
+    const { item } = this.input.visible;
+    const { tree } = this.input;
+    const scopeOf = (box: number) => tree.scope[item[box]! - tree.nodes] ?? -1;
+    // Of equal ones, a module and its own come first.
+    const own = (key: number) => (scopeOf(Math.floor(key / count)) === scopeOf(key % count) ? 0 : 1);
+    for (const [key, n] of [...many].sort((p, q) => q[1] - p[1] || own(p[0]) - own(q[0]) || p[0] - q[0])) {
       const [a, b] = [Math.floor(key / count), key % count];
       // A box of many modules is in the row of none.
       if (2 * n < all.get(b)!) this.near.set(b, this.near.get(b) ?? a);

@@ -75,7 +75,7 @@ function drawing(app: App): Record<string, unknown> {
     crossings: edges.count <= MOST_MEASURED ? crossings(segments({ pointStart: edges.start, points: edges.points })) : null,
     rows: scene.rows,
     titlePx: TITLE_SIZE * camera.view.zoom,
-    cutTitles: camera.view.zoom < LEAST_TEXT ? null : cut,
+    cutTitles: TITLE_SIZE * camera.view.zoom < LEAST_TEXT ? null : cut,
     layout: scene.layout,
   };
 }
