@@ -37,7 +37,7 @@ import { Repeats } from './repeats.ts';
 import type { Device } from './roofs.ts';
 import { csv, table } from './rows.ts';
 import { buildScene } from './scene.ts';
-import { purpose } from './story.ts';
+import { purpose, unread } from './story.ts';
 import { turn } from './uturn.ts';
 import { buildTree, scopePath, type Tree } from './tree.ts';
 import { newView, type View } from './view.ts';
@@ -341,7 +341,7 @@ export class Engine {
     view.options = options;
     const inlined = options.constants ? new Uint8Array(view.graph.nodes) : constants(view.graph);
     view.passed = passedNow(view, options);
-    view.passed.forEach((value, node) => value >= 0 && (inlined[node] = 1));
+    for (let node = 0; node < view.passed.length; node++) if (view.passed[node]! >= 0) inlined[node] = 1;
     view.flow = flow(view.graph, view.bodies, view.passed);
     view.tree = buildTree(view.graph, view.capture.pools, {
       split: options.split,
@@ -359,7 +359,7 @@ export class Engine {
     view.open = new Uint8Array(view.tree.groups);
     view.unfolded = new Uint8Array(view.tree.groups);
     view.cache = new LayoutCache();
-    const kin = isTurned(options) ? kinOf(view.tree) : () => [];
+    const kin = isTurned(options) && view.tree.isPhase.includes(1) ? kinOf(view.tree) : () => [];
     view.kin = kin;
     view.repeats = new Repeats(view.graph, view.tree, view.flow, () => view.outputs, kin);
     view.open[0] = 1;
@@ -426,13 +426,10 @@ export class Engine {
     view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
     const kinds =
       this.toward >= 0 ? classes(this.entries[view.id]!.diffs.of(this.toward), 'before', graph.nodes) : (view.byNode ?? new Uint8Array(0));
-    const count = (is: (node: number) => boolean) => {
-      let n = 0;
-      for (let node = 0; node < own; node++) if (is(node)) n++;
-      return n;
-    };
     const { views, plumbing } = view;
-    const aside = { saved, views: count((node) => views[node]! >= 0), plumbing: count((node) => plumbing[node] === 1) };
+    const aside = { saved, views: 0, plumbing: 0 };
+    for (let node = 0; node < Math.min(own, views.length); node++) if (views[node]! >= 0) aside.views++;
+    for (let node = 0; node < own; node++) aside.plumbing += plumbing[node]!;
     return { scene, index: this.indexOf(scene), open, unfolded, ...aside, ...boxChanges(view, kinds) };
   }
 
@@ -465,7 +462,7 @@ export class Engine {
       outputs: () => view.outputs,
       counts: this.counts,
       read: view.flow.read,
-      unread: () => view.unread,
+      unread: (nodes) => unread(graph, nodes),
       words: this.words,
     });
     return { visible: shown, scene };
@@ -810,13 +807,15 @@ function kinOf(tree: Tree): (group: number) => readonly number[] {
 
 /** By operator: the value for which it is passed over in a picture of these options, or -1; empty where there is none. */
 function passedNow({ graph, kept, views, byNode }: View, options: ViewOptions): Int32Array {
-  const lists = [options.saved ? [] : kept, options.views ? [] : views].filter((list) => list.length) as Int32Array[];
-  if (!lists.length) return new Int32Array(0);
-  // What the stage in view has changed is drawn, whatever it is.
-  return Int32Array.from({ length: graph.nodes }, (_, node) => {
-    if (kept[node]! >= 0) return options.saved ? -1 : kept[node]!;
-    return lists.includes(views) && !byNode[node] ? views[node]! : -1;
-  });
+  if ((options.saved || !kept.length) && (options.views || !views.length)) return new Int32Array(0);
+  const [saved, seen] = [!options.saved && kept.length > 0, !options.views && views.length > 0];
+  const passed = new Int32Array(graph.nodes).fill(-1);
+  for (let node = 0; node < graph.nodes; node++) {
+    if (kept.length && kept[node]! >= 0) passed[node] = saved ? kept[node]! : -1;
+    // What the stage in view has changed is drawn, whatever it is.
+    else if (seen && !byNode[node]) passed[node] = views[node]!;
+  }
+  return passed;
 }
 
 /** Boxes for the operators that are drawn inside others; answers.drawnIn says the same of one of them. */

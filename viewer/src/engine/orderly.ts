@@ -108,7 +108,7 @@ export function addGroup({ scope, phase, isPhase, part, parts, plumbing, labels,
 
 class Order {
   /** Uses by operator, as positions in the flow. */
-  private readonly uses: Csr;
+  private uses: Csr | undefined;
   private readonly at: Int32Array; // the number of an operator among those of the level that is looked at, or -1
   private readonly gone = new Set<number>(); // groups that gave way to what they held
 
@@ -117,7 +117,6 @@ class Order {
     private readonly flow: Flow,
     private readonly forward: boolean,
   ) {
-    this.uses = csr(flow.useNode, groups.nodeGroup.length);
     this.at = new Int32Array(groups.nodeGroup.length).fill(-1);
   }
 
@@ -125,16 +124,20 @@ class Order {
   refine(): void {
     const { groups } = this;
     let level = [0];
+    let { first, last, size, rank } = spans(groups);
+    let children = childrenOf(groups.parent);
     while (level.length) {
-      const { first, last, size, rank } = spans(groups);
-      const children = childrenOf(groups.parent);
       const suspects = level.filter((g) => {
         const inside = row(children, g).filter((c) => size[c]! > 0);
         return inside.length > 0 && !(this.forward && inside.every((c) => rank[last[c]!]! - rank[first[c]!]! + 1 === size[c]));
       });
-      if (suspects.length) this.settle(suspects);
-      const next = suspects.length ? childrenOf(groups.parent) : children;
-      level = level.flatMap((g) => [...row(next, g)]);
+      const doubtful = suspects.length ? this.doubtful(suspects, first) : new Set<number>();
+      if (doubtful.size) this.settle(doubtful);
+      if (doubtful.size) {
+        ({ first, last, size, rank } = spans(groups));
+        children = childrenOf(groups.parent);
+      }
+      level = level.flatMap((g) => [...row(children, g)]);
     }
     this.free();
     tidy(this.groups, this.gone);
@@ -151,11 +154,30 @@ class Order {
     }
   }
 
+  /** Of these groups, none of which is inside another, those in which data may go back to a child that it came from. */
+  private doubtful(suspects: number[], first: Int32Array): Set<number> {
+    const { nodeGroup } = this.groups;
+    const { useNode, useValue, producer } = this.flow;
+    const { level, child } = this.levelsAbove(new Set(suspects));
+    const found = new Set<number>();
+    for (let use = 0; use < useValue.length; use++) {
+      const value = useValue[use]!;
+      const maker = value < 0 ? -1 : producer[value]!;
+      if (maker < 0) continue;
+      const [from, to] = [nodeGroup[maker]!, nodeGroup[useNode[use]!]!];
+      if (from < 0 || to < 0 || from === to || level[from]! < 0 || level[from] !== level[to]) continue;
+      const [a, b] = [child[from]!, child[to]!];
+      if (a === b && a >= 0) continue;
+      // As long as everything reads what began before it did, nothing goes round.
+      if ((a < 0 ? maker : first[a]!) >= (b < 0 ? useNode[use]! : first[b]!)) found.add(level[from]!);
+    }
+    return found;
+  }
+
   /** Cuts the children of these groups, none of which is inside another, until they can be boxes. */
-  private settle(suspects: number[]): void {
+  private settle(wanted: Set<number>): void {
     const { groups } = this;
-    const wanted = new Set(suspects);
-    const members = new Map<number, number[]>(suspects.map((g) => [g, []]));
+    const members = new Map<number, number[]>([...wanted].map((g) => [g, []]));
     const childOf = new Int32Array(groups.nodeGroup.length).fill(-1);
     const under = this.levelsAbove(wanted);
     for (let i = 0; i < groups.nodeGroup.length; i++) {
@@ -218,8 +240,9 @@ class Order {
   }
 
   private edgesAmong(nodes: number[]): { source: Int32Array; target: Int32Array } {
-    const { at, uses } = this;
-    const { useValue, producer } = this.flow;
+    const { at } = this;
+    const { useNode, useValue, producer } = this.flow;
+    const uses = (this.uses ??= csr(useNode, at.length));
     nodes.forEach((v, i) => (at[v] = i));
     const source: number[] = [];
     const target: number[] = [];

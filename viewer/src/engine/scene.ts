@@ -87,7 +87,7 @@ interface SceneInput {
   counts: (n: number) => string; // "83 ops" in the language of the page
   read: Int32Array; // by use: the value that is read, seen as the reader sees it
   turned?: Turned | null; // the visible boxes as a U
-  unread?: () => Uint8Array; // operators whose results nothing reads
+  unread?: (nodes: number[]) => Set<number>; // those whose results nothing reads
   words?: Partial<EngineWords>;
   fast?: boolean; // lay out as a large graph is laid out
 }
@@ -156,7 +156,7 @@ class BoxTexts {
   readonly #names: Names;
   readonly #titles: Titles;
   #outputs: Csr | undefined;
-  #unread: Uint8Array | undefined;
+  readonly #unread: Set<number>;
   /** By box: the value that goes on from it, or -1. */
   #result: Int32Array;
 
@@ -174,6 +174,8 @@ class BoxTexts {
     this.#names = names;
     this.#titles = new Titles(input.graph, input.pools);
     this.#result = new Int32Array(n).fill(-1);
+    const ops = Array.from(input.visible.item).filter((item) => item < input.tree.nodes);
+    this.#unread = input.unread?.(ops) ?? new Set();
   }
 
   /** What a module makes is what others read of it, in its own phase if they do: the largest, and of equal ones the last. */
@@ -230,8 +232,7 @@ class BoxTexts {
     if (start[node + 1]! === start[node]!) detail = target(graph, pools, node);
     else {
       const value = item[start[node]!]!;
-      this.#unread ??= this.#input.unread?.() ?? new Uint8Array(0);
-      const note = this.#unread[node] ? (this.#input.words?.unread ?? 'not read') : '';
+      const note = this.#unread.has(node) ? (this.#input.words?.unread ?? 'not read') : '';
       detail = [gradientOf(graph, pools, value), types.text(graph.type[value]!), note].filter(Boolean).join(' · ');
     }
     this.#write(box, this.#titles.of(node), detail);

@@ -8,9 +8,7 @@ import { shortOp } from './titles.ts';
 import type { Types } from './types.ts';
 
 const [FORWARD, OPTIMIZER, OTHER] = [PHASES.indexOf('forward'), PHASES.indexOf('optimizer'), PHASES.indexOf('other')];
-const [INPUT, ACTIVATION, CONSTANT, GRADIENT] = (['input', 'activation', 'constant', 'gradient'] as const).map((role) =>
-  ROLES.indexOf(role),
-);
+const [INPUT, ACTIVATION, CONSTANT] = (['input', 'activation', 'constant'] as const).map((role) => ROLES.indexOf(role));
 
 const words = (text: string) => new Set(text.split(/\s+/));
 /** The same numbers in another shape. */
@@ -20,6 +18,8 @@ const RESHAPES = words(
 );
 /** The same tensor, where the type says so too. */
 const COPIES = words('copy clone to cast slice narrow select pad _to_copy dropout getitem');
+/** Made of nothing, and always the same. */
+const FILLS = words('fill empty full zeros ones arange linspace eye scalar scalar_tensor constant new_zeros new_ones new_full');
 const RANDOM = words('random dropout multinomial rand randn randint normal uniform bernoulli');
 const POSITIONS = words('arange linspace cumsum range size dim numel one_hot topk argmax sort index');
 const MASKS = words(
@@ -41,17 +41,17 @@ export function kindOrName(kinds: Kinds, pools: Pools): Kinds {
 /** By operator: the value that it hands on as it is, or -1. Empty where there is none. */
 export function passedOver(graph: Graph, kinds: Kinds, isOwner: (node: number) => boolean): Int32Array {
   const { nodes, op, useStart, useValue, producer, type } = graph;
+  const way = byOp(graph, (of) => (COPIES.has(kinds(of)) ? COPY : RESHAPES.has(kinds(of)) ? RESHAPE : 0));
+  if (!way.some(Boolean)) return new Int32Array(0);
   const out = firstOutputs(graph);
   let passed = new Int32Array(0);
   for (let node = 0; node < nodes; node++) {
+    const how = way[op[node]!]!;
     const made = out[node]!;
-    if (made < 0) continue; // none, or several
-    const kind = kinds(op[node]!);
-    const copies = COPIES.has(kind);
-    if (!copies && !RESHAPES.has(kind)) continue;
+    if (how === 0 || made < 0) continue; // it makes none, or several
     const value = useStart[node]! < useStart[node + 1]! ? useValue[useStart[node]!]! : -1;
     if (value < 0 || isOwner(node) || producer[value]! >= node) continue;
-    if (copies && (type[value] !== type[made] || type[value] === 0)) continue;
+    if (how === COPY && (type[value] !== type[made] || type[value] === 0)) continue;
     // Other tensors that it reads may say what happens; then the edge would hide them.
     let others = false;
     for (let use = useStart[node]! + 1; use < useStart[node + 1]!; use++)
@@ -61,6 +61,23 @@ export function passedOver(graph: Graph, kinds: Kinds, isOwner: (node: number) =
     passed[node] = value;
   }
   return passed;
+}
+
+const [RESHAPE, COPY] = [1, 2];
+
+/** Something about every operator that is there, by the string that names it. */
+function byOp({ nodes, op }: Graph, of: (op: number) => number): Uint8Array {
+  let most = 0;
+  for (let node = 0; node < nodes; node++) if (op[node]! > most) most = op[node]!;
+  const seen = new Uint8Array(most + 1);
+  const found = new Uint8Array(most + 1);
+  for (let node = 0; node < nodes; node++) {
+    const name = op[node]!;
+    if (seen[name]) continue;
+    seen[name] = 1;
+    found[name] = of(name);
+  }
+  return found;
 }
 
 /** The output of each operator: -1 where there is none, -2 where there are several. */
@@ -76,20 +93,24 @@ function firstOutputs({ nodes, values, producer }: Graph): Int32Array {
 /** Operators that only compute with integers, booleans and constants. */
 export function plumbing(graph: Graph, types: Types, kinds: Kinds): Uint8Array {
   const { nodes, values, op, phase, useStart, useValue, producer, type, role } = graph;
-  const { dtypes } = types;
   const whole: (boolean | undefined)[] = [];
-  const isWhole = (t: number) => (whole[t] ??= WHOLE.test(dtypes(t)));
-  const makes = new Uint8Array(nodes); // 1: whole numbers, 2: others
-  for (let value = 0; value < values; value++) if (producer[value]! >= 0) makes[producer[value]!]! |= isWhole(type[value]!) ? 1 : 2;
+  const isWhole = (t: number) => (whole[t] ??= WHOLE.test(types.dtypes(t)));
+  const makes = new Uint8Array(nodes); // 1: whole numbers, 2: others, of a known type; 4: what has no type
+  for (let value = 0; value < values; value++) {
+    if (producer[value]! >= 0) makes[producer[value]!]! |= isWhole(type[value]!) ? 1 : types.dtypes(type[value]!) ? 2 : 4;
+  }
+  const source = byOp(graph, (name) => (RANDOM.has(kinds(name)) ? 2 : FILLS.has(kinds(name)) ? 1 : 0));
   const found = new Uint8Array(nodes);
   for (let node = 0; node < nodes; node++) {
-    if (makes[node] === 0 || (phase[node] !== FORWARD && phase[node] !== OTHER)) continue;
+    // Where types are not known, nothing is.
+    if (makes[node] === 0 || makes[node]! >= 4 || (phase[node] !== FORWARD && phase[node] !== OTHER)) continue;
     if (makes[node] === 1) {
       found[node] = 1;
       continue;
     }
     // Made of nothing but such operators and constants, and not drawn at random: a mask of floats.
-    let plain = !RANDOM.has(kinds(op[node]!));
+    const kind = source[op[node]!]!;
+    let plain = kind === 1 || (kind === 0 && useStart[node]! < useStart[node + 1]!);
     for (let use = useStart[node]!; plain && use < useStart[node + 1]!; use++) {
       const value = useValue[use]!;
       if (value < 0) continue;
@@ -108,23 +129,26 @@ export function purpose(members: Int32Array, names: (node: number) => string[]):
   return positions ? (masks ? 0 : 1) : masks ? 2 : 3;
 }
 
-/** Operators of the forward pass whose results nothing reads, and which change nothing. */
-export function unread(graph: Graph): Uint8Array {
-  const { nodes, values, phase, producer, useValue, outputs, role, storage } = graph;
+/** Those of some operators whose results nothing reads, and which change nothing. */
+export function unread(graph: Graph, of: readonly number[]): Set<number> {
+  const { values, phase, producer, useValue, outputs, role, storage } = graph;
+  const asked = new Set(of.filter((node) => phase[node] !== OPTIMIZER));
+  const found = new Set<number>();
+  // Without results of its own, a graph does not say what is needed.
+  if (!asked.size || !outputs.length) return found;
   const read = new Uint8Array(values);
   for (const value of useValue) if (value >= 0) read[value] = 1;
   for (const value of outputs) if (value >= 0) read[value] = 1;
-  const seen = new Uint8Array(values); // storages that were there before
-  const makes = new Uint8Array(nodes); // 1: something, 2: something that is needed
-  for (let value = 0; value < values; value++) if (producer[value]! < 0 && storage[value]! >= 0) seen[storage[value]!] = 1;
+  const seen = new Uint8Array(values); // memory that was there before
+  const needed = new Set<number>();
   for (let value = 0; value < values; value++) {
-    const node = producer[value]!;
-    if (node < 0) continue;
-    const place = storage[value]!;
-    const needed = read[value] || role[value] !== ACTIVATION || role[value] === GRADIENT || (place >= 0 && seen[place]!);
-    makes[node]! |= needed ? 2 : 1;
+    const [node, place] = [producer[value]!, storage[value]!];
+    if (node >= 0 && asked.has(node)) {
+      found.add(node);
+      if (read[value] || role[value] !== ACTIVATION || (place >= 0 && seen[place]!)) needed.add(node);
+    }
     if (place >= 0) seen[place] = 1;
   }
-  for (let node = 0; node < nodes; node++) makes[node] = makes[node] === 1 && phase[node] !== OPTIMIZER ? 1 : 0;
-  return outputs.length ? makes : makes.fill(0);
+  for (const node of needed) found.delete(node);
+  return found;
 }

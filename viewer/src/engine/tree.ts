@@ -305,11 +305,17 @@ function gatherPlumbing(groups: Grouping, plumbing: Uint8Array): void {
   const count = new Int32Array(parent.length);
   const others = new Uint8Array(parent.length);
   for (const p of parent) if (p >= 0) others[p] = 1;
-  nodeGroup.forEach((g, i) => g >= 0 && (plumbing[i] ? count[g]!++ : (others[g] = 1)));
-  const made = new Map<number, number>();
   for (let i = 0; i < nodeGroup.length; i++) {
     const g = nodeGroup[i]!;
-    if (g < 0 || !plumbing[i] || count[g]! < 2 || !others[g] || labels.has(g)) continue;
+    if (g < 0) continue;
+    if (plumbing[i]) count[g]!++;
+    else others[g] = 1;
+  }
+  const made = new Map<number, number>();
+  for (let i = 0; i < nodeGroup.length; i++) {
+    if (!plumbing[i]) continue;
+    const g = nodeGroup[i]!;
+    if (g < 0 || count[g]! < 2 || !others[g] || labels.has(g)) continue;
     let group = made.get(g);
     if (group === undefined) {
       made.set(g, (group = parent.push(g) - 1));
@@ -343,13 +349,15 @@ function homes(graph: Graph, groups: Grouping, pools: Pools, { inlined, bodies }
     size[nodeGroup[i]!]!++;
     bodyOf[nodeGroup[i]!] = bodies.bodyOf[i]!;
   }
-  const key = (p: number, s: number, body: number) => ((body + 1) * PHASES.length + (split ? p : 0)) * pools.scopes.parent.length + s;
-  const known = new Map<number, number>();
+  const inside = bodies.owner.length > 0;
+  const scopes = pools.scopes.parent.length;
+  const key = (p: number, s: number, body: number) => ((inside ? body + 1 : 0) * PHASES.length + (split ? p : 0)) * scopes + s;
+  const known = new Int32Array((inside ? bodies.owner.length + 1 : 1) * PHASES.length * scopes).fill(-1);
   for (let g = parent.length - 1; g > 0; g--) {
     size[parent[g]!]! += size[g]!; // made before its children
     if (labels.has(g) || groups.plumbing[g]) continue;
     const at = key(phase[g]!, scope[g]!, bodyOf[g]!);
-    if (size[g]! >= size[known.get(at) ?? 0]! || !known.has(at)) known.set(at, g);
+    if (known[at]! < 0 || size[g]! >= size[known[at]!]!) known[at] = g;
   }
   const home = nodeGroup.slice();
   for (let i = 0; i < graph.nodes; i++) {
@@ -357,8 +365,9 @@ function homes(graph: Graph, groups: Grouping, pools: Pools, { inlined, bodies }
     if (!inlined[i] || hidden[p]) continue;
     home[i] = 0;
     for (let s = graph.scope[i]!; s >= 0; s = pools.scopes.parent[s]!) {
-      const group = known.get(key(p, s, bodies.bodyOf[i]!)) ?? known.get(key(p, s, -1));
-      if (group === undefined) continue;
+      let group = known[key(p, s, bodies.bodyOf[i]!)]!;
+      if (group < 0 && inside) group = known[key(p, s, -1)]!;
+      if (group < 0) continue;
       home[i] = group;
       break;
     }

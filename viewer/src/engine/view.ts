@@ -10,7 +10,7 @@ import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
 import type { Repeats } from './repeats.ts';
 import { Sources } from './sources.ts';
-import { kindOrName, passedOver, plumbing, unread, type Kinds } from './story.ts';
+import { kindOrName, passedOver, plumbing, type Kinds } from './story.ts';
 import { Titles } from './titles.ts';
 import type { Tree } from './tree.ts';
 import { Types } from './types.ts';
@@ -42,7 +42,6 @@ export interface View {
   views: Int32Array; // by operator: the value that it only sees otherwise, or -1
   passed: Int32Array; // by operator: the value for which it is passed over now, or -1
   plumbing: Uint8Array; // operators that only compute with integers, booleans and constants
-  unread: Uint8Array; // operators whose results nothing reads
   kinds: Kinds;
   flow: Flow; // the uses that are drawn
   metrics: Metrics;
@@ -59,7 +58,6 @@ export function newView(capture: Capture, stage: number, { graph, bodies }: Comp
   let kept: Int32Array | undefined;
   let views: Int32Array | undefined;
   let plain: Uint8Array | undefined;
-  let dead: Uint8Array | undefined;
   const made = {
     capture,
     stage,
@@ -87,9 +85,6 @@ export function newView(capture: Capture, stage: number, { graph, bodies }: Comp
     },
     get plumbing(): Uint8Array {
       return (plain ??= plumbing(graph, types, kinds));
-    },
-    get unread(): Uint8Array {
-      return (dead ??= unread(graph));
     },
     kinds,
     sources: new Sources(capture, graph),
