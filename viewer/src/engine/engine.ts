@@ -802,7 +802,10 @@ function kinOf(tree: Tree): (group: number) => readonly number[] {
     if (list) list.push(g);
     else byScope.set(tree.scope[g]!, [g]);
   }
-  return (group) => (plain(group) ? (byScope.get(tree.scope[group]!) ?? []).filter((g) => tree.phase[g] !== tree.phase[group]) : []);
+  // What updates the parameters of a single module stays one box.
+  const isUpdate = (g: number) => tree.phase[g] === OPTIMIZER && row(tree.childGroups, g).every((c) => byScope.get(tree.scope[c]!)!.length < 2);
+  return (group) =>
+    plain(group) ? (byScope.get(tree.scope[group]!) ?? []).filter((g) => tree.phase[g] !== tree.phase[group] && !isUpdate(g)) : [];
 }
 
 /** By operator: the value for which it is passed over in a picture of these options, or -1; empty where there is none. */
