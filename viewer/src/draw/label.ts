@@ -94,9 +94,13 @@ export class Fitter {
       // Measured at the lower end of the step, so that it fits at all of it.
       const bar = isPill(boxes.kind[box]!) ? 0 : BAR.left + BAR.width;
       const room = (boxes.width[box]! - bar) * (step / STEPS) - 2 * SMALL.gap;
-      text = fitText(clean(texts[boxes.title[box]!] ?? ''), room, SMALL.size, true);
+      const times = boxes.repeat[box]! > 1 ? ` ×${compact(boxes.repeat[box]!)}` : '';
+      const wide = times ? textWidth(times, SMALL.size, true) : 0;
+      text = fitText(clean(texts[boxes.title[box]!] ?? ''), room - wide, SMALL.size, true);
       // One letter and three dots say nothing.
       if (text.endsWith('…') && [...text].length < 3) text = '';
+      // That it is several is said as long as there is room for it.
+      if (wide <= room) text = (text + times).trim();
       this.#small.set(box, text);
     }
     return text;

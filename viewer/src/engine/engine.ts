@@ -803,7 +803,8 @@ function kinOf(tree: Tree): (group: number) => readonly number[] {
     else byScope.set(tree.scope[g]!, [g]);
   }
   // What updates the parameters of a single module stays one box.
-  const isUpdate = (g: number) => tree.phase[g] === OPTIMIZER && row(tree.childGroups, g).every((c) => byScope.get(tree.scope[c]!)!.length < 2);
+  const isUpdate = (g: number) =>
+    tree.phase[g] === OPTIMIZER && row(tree.childGroups, g).every((c) => byScope.get(tree.scope[c]!)!.length < 2);
   return (group) =>
     plain(group) ? (byScope.get(tree.scope[group]!) ?? []).filter((g) => tree.phase[g] !== tree.phase[group] && !isUpdate(g)) : [];
 }
