@@ -414,6 +414,7 @@ export class Engine {
     const { graph, tree } = view;
     const drawn = this.draw(view.open, view.cache);
     view.visible = drawn.visible;
+    view.rows = drawn.rows;
     const { scene } = drawn;
     const open: number[] = [];
     for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
@@ -434,7 +435,7 @@ export class Engine {
   }
 
   /** What is visible with these groups open, and where it stands. */
-  private draw(open: Uint8Array, cache: LayoutCache): { visible: Visible; scene: Scene } {
+  private draw(open: Uint8Array, cache: LayoutCache): { visible: Visible; scene: Scene; rows: Int32Array | null } {
     const { view } = this;
     const { graph, tree, types } = view;
     const inputs = inputsOf(view);
@@ -465,7 +466,7 @@ export class Engine {
       unread: (nodes) => unread(graph, nodes),
       words: this.words,
     });
-    return { visible: shown, scene };
+    return { visible: shown, scene, rows: turned?.turn.row ?? null };
   }
 
   open(items: number[], open: boolean): Picture {
@@ -546,7 +547,7 @@ export class Engine {
 
   /** Boxes of forward operators and of their gradients, in pairs, each once. */
   pairs(item: number | null): Int32Array {
-    const { graph, visible: v } = this.view;
+    const { graph, visible: v, rows, inlined } = this.view;
     const links = graph.links.get('grad');
     if (!links) return new Int32Array(0);
     const members = item === null ? null : new Set(inside(this.view, item));
@@ -556,6 +557,8 @@ export class Engine {
       if (members && !members.has(links.source[i]!) && !members.has(links.target[i]!)) continue;
       const [a, b] = [v.nodeBox[links.source[i]!]!, v.nodeBox[links.target[i]!]!];
       if (a < 0 || b < 0 || a === b || seen.has(a * v.count + b)) continue;
+      // Where the two stand in one row anyway, an arc says nothing more; nor for what is passed over.
+      if (members && rows && ((rows[a]! >= 0 && rows[a] === rows[b]) || inlined[links.source[i]!] || inlined[links.target[i]!])) continue;
       seen.add(a * v.count + b);
       out.push(a, b);
     }

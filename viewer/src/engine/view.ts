@@ -34,6 +34,7 @@ export interface View {
   repeats: Repeats;
   kin: (group: number) => readonly number[]; // the groups that open and fold with it
   visible: Visible;
+  rows: Int32Array | null; // of a U: the row of each box, or -1
   sources: Sources;
   listings: Listings;
   titles: Titles;
