@@ -176,8 +176,10 @@ def paddle(session: nox.Session) -> None:
 
 @lane(name="viewer")
 def viewer(session: nox.Session) -> None:
-    """The page's own tests (TypeScript), and that the committed bundle is what its source gives."""
+    """The page's own tests (TypeScript); its constants and the committed bundle are what their sources give."""
     needed(session, "node", "npm")
+    session.install("-e", ".")
+    session.run("python", "viewer/facts.py", "--check")
     with session.chdir("viewer"):
         # Not `npm ci`: it insists on the binaries of every platform, which not every registry has.
         session.run("npm", "install", "--no-save", "--no-audit", "--no-fund", external=True, silent=True)

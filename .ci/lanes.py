@@ -21,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / ".nox" / "logs"
+LIMIT = 40 * 60  # seconds for one lane: one that hangs fails with its log, instead of taking all the others with it
 NOX = [sys.executable, "-m", "nox", "--noxfile", str(ROOT / "noxfile.py")]
 
 
@@ -44,7 +45,7 @@ class Runner:
         report, log = LOGS / f"{lane}.json", LOGS / f"{lane}.log"
         report.unlink(missing_ok=True)
         start = time.monotonic()
-        with log.open("wb") as out:
+        with log.open("wb", buffering=0) as out:
             with self.lock:
                 if self.stopped:
                     return Result(lane, "failed", 0.0, "not started\n")
@@ -57,7 +58,12 @@ class Runner:
                     start_new_session=True,  # a process group of its own, so that the whole lane can be ended
                 )
                 self.running[lane] = child
-            code = child.wait()
+            try:
+                code = child.wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL)
+                code = child.wait()
+                out.write(f"\n{lane}: stopped after {LIMIT // 60} minutes\n".encode())
             with self.lock:
                 del self.running[lane]
         seconds = time.monotonic() - start

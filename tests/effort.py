@@ -12,6 +12,15 @@ import opscope
 
 HOME = str(Path(opscope.__file__).parent)
 
+# For the code of a child process: `peak()` is the most memory that it has had, in kB. Not getrusage: Linux starts
+# a child's ru_maxrss at that of its parent, which is pytest with all that it has loaded.
+PEAK = r"""
+import re
+def peak():
+    with open("/proc/self/status") as status:
+        return int(re.search(r"VmHWM:\s*(\d+) kB", status.read())[1])
+"""
+
 
 def lines_run(function: Callable[[], object]) -> int:
     """How many lines of opscope's own Python run; each round of a loop counts again."""

@@ -11,20 +11,27 @@ import argparse
 import copy
 import io
 import json
+import multiprocessing
 import pickle
+import pickletools
 import random
 import re
+import resource
 import signal
+import struct
 import sys
 import tempfile
 import time
 import traceback
 import zipfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import opscope
+from opscope.analysis import summary
+from opscope.capture import Capture
 from opscope.ir import verify_capture
 from opscope.ir.text import dump
 from opscope.readers import registry
@@ -32,7 +39,9 @@ from opscope.readers.source import Options, Source
 
 DATA = Path(__file__).parent / "data"
 LARGEST = 300_000
-SECONDS = 20  # for one file; an honest one of this size takes less than 0.1
+SECONDS = 10  # for one file; an honest one of this size takes less than 0.1
+MANY = 300  # operators
+MEMORY = 1 << 30  # of address space, for one process that reads many
 
 
 class Hang(Exception):
@@ -53,7 +62,7 @@ def samples() -> dict[str, bytes]:
             found[out.name] = out.read_bytes()
             # As another tool would write it: then our reader takes all attributes as they are.
             found[f"other.{out.name}"] = found[out.name].replace(b"opscope 1", b"other", 1)
-    return found | torch_samples() | megengine_samples() | hidet_samples()
+    return found | torch_samples() | megengine_samples() | hidet_samples() | paddle_samples()
 
 
 def megengine_samples() -> dict[str, bytes]:
@@ -126,9 +135,11 @@ def mutate_member(data: bytes, rng: random.Random, others: list[bytes]) -> bytes
     """A zip file that is whole, with changes inside of one member, or to which members there are."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {info.filename: archive.read(info.filename) for info in archive.infolist()}
-    wanted = (".json", ".py", ".pkl", "_pkl")  # weights and version files teach little
+    wanted = (".json", ".py", ".pkl", "_pkl", ".arrow")  # weights and version files teach little
     name = rng.choice([name for name in members if name.endswith(wanted)] or list(members))
-    if name.endswith(".json") and rng.random() < 0.7:
+    if name.endswith(".arrow") and rng.random() < 0.9:
+        members[name] = mutate_arrow(members[name], rng)
+    elif name.endswith(".json") and rng.random() < 0.7:
         members[name] = mutate_inside(name, members[name], rng)
     elif name.endswith(".py") and rng.random() < 0.7:
         members[name] = mutate_code(members[name].decode(), rng).encode("utf-8", "surrogatepass")
@@ -143,6 +154,86 @@ def mutate_member(data: bytes, rng: random.Random, others: list[bytes]) -> bytes
         for name, content in members.items():
             archive.writestr(name, content)
     return out.getvalue()
+
+
+def mutate_arrow(data: bytes, rng: random.Random) -> bytes:
+    """Numbers of 2, 4 and 8 bytes of an Arrow file at their limits: offsets, lengths, counts, kinds, cells."""
+    out = bytearray(data)
+    width, code = rng.choice([(2, "<H"), (4, "<I"), (4, "<I"), (8, "<Q")])
+    # What describes the table stands in front; behind it come the cells.
+    end = len(out) if rng.random() < 0.3 else min(len(out), 1500)
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        at = rng.randrange(max(1, end // width)) * width
+        if at + width > len(out):
+            continue
+        number = struct.unpack_from(code, out, at)[0]
+        most = (1 << 8 * width) - 1
+        odd = [
+            0,
+            1,
+            7,
+            8,
+            number + 1,
+            number - 1,
+            number * 2,
+            number + 8,
+            1 << 31,
+            (1 << 31) - 1,
+            most,
+            most - 7,
+            len(out),
+        ]
+        struct.pack_into(code, out, at, rng.choice(odd) & most)
+    return bytes(out)
+
+
+def mutate_directory(data: bytes, rng: random.Random) -> bytes:
+    """The list of members at the end of a zip file: sizes, offsets, methods and names that are not so."""
+    out = bytearray(data)
+    start = out.rfind(b"PK\x05\x06")
+    first = out.find(b"PK\x01\x02")
+    if start < 0 or first < 0:
+        return bytes(out)
+    for _ in range(rng.choice([1, 2, 5])):
+        width = rng.choice([1, 2, 4])
+        at = rng.randrange(first, len(out) - width)
+        out[at : at + width] = rng.choice([b"\xff" * width, bytes(width), rng.randbytes(width)])
+    return bytes(out)
+
+
+def mutate_opcodes(data: bytes, rng: random.Random) -> bytes:
+    """Opcodes of a pickle left out, doubled, or put elsewhere: each whole, with its argument."""
+    places = [place for *_, place in pickletools.genops(data)] + [len(data)]
+    parts = [data[a:b] for a, b in pairwise(places)]
+    extra = [
+        b"(",
+        b"t",
+        b"\x86",
+        b"2",
+        b"\x94",
+        b"h\x00",
+        b"d",
+        b"s",
+        b"u",
+        b"0",
+        b"\x8f",
+        b"\x91",
+        b"I" + b"9" * 30 + b"\n",
+    ]
+    for _ in range(rng.choice([1, 2, 5, 30])):
+        at = rng.randrange(len(parts))
+        kind = rng.randrange(4)
+        if kind == 0:
+            del parts[at]
+        elif kind == 1:
+            parts[at:at] = parts[at : at + rng.choice([1, 3, 40])]
+        elif kind == 2:
+            parts[at:at] = [rng.choice(extra)] * rng.choice([1, 1, 2, 60])
+        else:
+            other = rng.randrange(len(parts))
+            parts[at], parts[other] = parts[other], parts[at]
+        parts = parts or [b"."]
+    return b"".join(parts)
 
 
 def mutate_code(text: str, rng: random.Random) -> str:
@@ -171,7 +262,31 @@ def mutate_code(text: str, rng: random.Random) -> str:
     return text
 
 
-ODD: list[Any] = [None, -1, 0, 2**31, 2**40, 1.5, True, "", "x" * 1000, "\ud800", [], {}, [[]], {"": {}}, (1, 2), b"x"]
+ODD: list[Any] = [
+    2**61,
+    10**30,
+    10**400,
+    -(2**63),
+    "[" * 3000,
+    "1e999",
+    "a\nb\x1b[31m",
+    None,
+    -1,
+    0,
+    2**31,
+    2**40,
+    1.5,
+    True,
+    "",
+    "x" * 1000,
+    "\ud800",
+    [],
+    {},
+    [[]],
+    {"": {}},
+    (1, 2),
+    b"x",
+]
 
 
 def mutate_inside(name: str, data: bytes, rng: random.Random) -> bytes:
@@ -204,55 +319,137 @@ def mutate_inside(name: str, data: bytes, rng: random.Random) -> bytes:
     return pickle.dumps(root, rng.randrange(2, 6))
 
 
+def changed(name: str, data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+    """One mutation, mostly one that knows the format."""
+    is_zip = zipfile.is_zipfile(io.BytesIO(data))
+    if name.endswith(".pkl") and rng.random() < 0.3:
+        return mutate_opcodes(data, rng)
+    if name.endswith((".pkl", ".json")) and rng.random() < 0.6:
+        return mutate_inside(name, data, rng)
+    if is_zip and rng.random() < 0.15:
+        return mutate_directory(data, rng)
+    if is_zip and rng.random() < 0.8:
+        return mutate_member(data, rng, others)
+    if name.endswith((".log", ".dot", ".txt")) and rng.random() < 0.6:
+        return mutate_code(data.decode("utf-8", "replace"), rng).encode("utf-8", "surrogatepass")
+    return mutate(data, rng, others)
+
+
 def attempt(name: str, data: bytes) -> str:
-    """Open the bytes; "read" or "refused". Anything else is a failure."""
+    """Open the bytes and use what is in them; "read" or "refused". Anything else is a failure."""
     try:
-        capture = registry.read(Source(name, data=data), Options())
+        capture = Capture.of(registry.read(Source(name, data=data), Options()))
+    except registry.Unexpected:
+        raise
     except opscope.OpscopeError as error:
-        text = str(error)
-        assert text.startswith(f"{name}: "), f"the error does not name the file: {text[:200]}"
-        assert "\n" not in text, f"the error has several lines: {text[:200]}"
-        return "refused"
+        refusal = error
+    else:
+        return used(capture)
+    check_line(refusal)
+    assert str(refusal).startswith(f"{name}: "), f"the error does not name the file: {refusal}"
+    return "refused"
+
+
+def used(capture: Capture) -> str:
     verify_capture(capture)
-    dump(capture)
+    if sum(stage.graph.n_nodes for stage in capture.stages) > MANY:  # the same code runs for small ones
+        return "read"
+    try:
+        dump(capture)
+        if capture.stages:
+            capture.stats()
+        summary.info(capture)
+    except opscope.OpscopeError as error:  # attributes are read when they are shown
+        check_line(error)
     return "read"
 
 
-def run(runs: int, seed: int, found: dict[str, bytes] | None = None) -> Iterator[tuple[int, str, str]]:
+def check_line(error: Exception) -> None:
+    text = str(error)
+    assert text.isprintable(), f"several lines or control characters: {text[:200]!r}"
+    assert len(text) < 2000, f"{len(text)} characters"
+
+
+def run(runs: int, seed: int, found: dict[str, bytes] | None = None, start: int = 0) -> Iterator[tuple[int, str, str]]:
     """(number, sample, what happened) for each mutation of some samples, or of all."""
     found = samples() if found is None else found
     names = list(found)
     others = list(found.values())
-    for number in range(runs):
+    for number in range(start, start + runs):
         rng = random.Random(f"{seed}/{number}")
         name = rng.choice(names)
-        data = found[name]
-        if rng.random() < 0.5 and name.endswith((".pkl", ".json")):
-            data = mutate_inside(name, data, rng)
-        elif rng.random() < 0.7 and zipfile.is_zipfile(io.BytesIO(data)) and not name.endswith(".opscope"):
-            data = mutate_member(data, rng, others)
-        elif rng.random() < 0.6 and name.endswith((".log", ".dot")):
-            data = mutate_code(data.decode("utf-8", "replace"), rng).encode("utf-8", "surrogatepass")
-        else:
-            data = mutate(data, rng, others)
-        previous = signal.signal(signal.SIGALRM, _too_long)
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        data = changed(name, found[name], rng, others)
+        previous = signal.signal(signal.SIGPROF, _too_long)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of the processor: the machine may be busy
         try:
             yield number, name, attempt(name, data)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | GeneratorExit):
                 raise
-            folder = Path("fuzz-failures")
-            folder.mkdir(exist_ok=True)
-            (folder / f"{seed}-{number}-{name}").write_bytes(data)
+            keep(seed, number, name, data)
             yield number, name, "FAILED\n" + traceback.format_exc()
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, previous)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, previous)
+
+
+def keep(seed: int, number: int, name: str, data: bytes) -> None:
+    folder = Path("fuzz-failures")
+    folder.mkdir(exist_ok=True)
+    (folder / f"{seed}-{number}-{name}").write_bytes(data)
 
 
 def _too_long(*_: object) -> None:
     raise Hang(f"more than {SECONDS} s")
+
+
+# -- many of them, each worker with limits -------------------------------------------------------------
+
+
+def work(seed: int, start: int, runs: int, found: dict[str, bytes], answers: Any) -> None:
+    """One worker: its parts of the work are `runs` mutations from `start`. What hangs in native code, or asks for more
+    memory than it may, ends it; the parent sees at which one."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    for number in range(start, start + runs):
+        answers.send((number, "", "begun"))
+        for result in run(1, seed, found, number):
+            answers.send(result)
+    answers.send((start + runs, "", "done"))
+
+
+def run_limited(runs: int, seed: int) -> Iterator[tuple[int, str, str]]:
+    """As `run`, in a process of its own that is replaced when it ends or does not answer."""
+    found = samples()
+    names, number = list(found), 0
+    fresh = multiprocessing.get_context("spawn")
+    while number < runs:
+        ours, theirs = fresh.Pipe(duplex=False)
+        part = min(2000, runs - number)
+        worker = fresh.Process(target=work, args=(seed, number, part, found, theirs))
+        worker.start()
+        theirs.close()
+        begun = number
+        try:
+            while True:
+                if not ours.poll(SECONDS * 3 + 60):  # it hangs where no signal reaches it; the machine may be busy
+                    raise EOFError
+                at, name, result = ours.recv()
+                if result == "done":
+                    number = at
+                    break
+                if result == "begun":
+                    begun = at
+                else:
+                    yield at, name, result
+        except EOFError:
+            worker.kill()
+            worker.join()
+            rng = random.Random(f"{seed}/{begun}")
+            name = rng.choice(names)
+            keep(seed, begun, name, changed(name, found[name], rng, list(found.values())))
+            yield begun, name, f"FAILED\nthe process ended or did not answer (exit code {worker.exitcode})"
+            number = begun + 1
+        worker.join()
 
 
 def main() -> None:
@@ -261,10 +458,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     args = parser.parse_args()
     counts = {"read": 0, "refused": 0, "failed": 0}
-    for number, name, result in run(args.runs, args.seed):
+    for number, name, result in run_limited(args.runs, args.seed):
         counts["failed" if result.startswith("FAILED") else result] += 1
         if result.startswith("FAILED"):
-            print(f"{name}, run {number}: {result}", file=sys.stderr)
+            print(f"{name}, run {number}: {result}", file=sys.stderr, flush=True)
         if number % 1000 == 999:
             print(f"{number + 1:,} of {args.runs:,}: {counts}", flush=True)
     print(f"seed {args.seed}: {counts}")

@@ -26,7 +26,8 @@ def test_info_for_programs() -> None:
     assert (info["format"], info["framework"], info["version"]) == ("jittor-trace", "jittor", "1.3.11")
     (stage,) = info["stages"]
     assert set(stage) == {
-        "name", "after", "seconds", "nodes", "values", "edges", "scopes", "phases", "links", "groups", "warnings",
+        "name", "after", "seconds", "nodes", "values", "edges", "scopes", "phases", "links", "groups", "coverage",
+        "warnings",
     }  # fmt: skip
     assert (stage["nodes"], stage["values"], stage["edges"]) == (3502, 3502, 4220)
     assert stage["groups"] == {"kernel": 797}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from copy import deepcopy
 from itertools import pairwise
@@ -11,6 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import opscope
+from commands import good
+from conftest import DATA
 from diffing import Row, built, network, rebuilt
 from opscope.analysis.diff import Diff, compare
 from opscope.analysis.diff.sequence import align
@@ -273,3 +277,13 @@ def test_one_edit_among_equal_branches_is_one_change() -> None:
     other = deepcopy(rows)
     other[32].op = "scale"  # the bias of a branch in the middle
     assert only(compare(built(rows), built(other))) == ("changed", "1→1", "operator: bias → scale")
+
+
+def test_stage_diffs_in_python_are_those_of_the_command() -> None:
+    folder = DATA / "hidet" / "0.2.1" / "outs"
+    found = opscope.open(folder).stage_diffs()
+    printed = json.loads(good("diff", str(folder), "--json"))["stages"]
+    assert [(step.before, step.after, step.seconds) for step in found] == [
+        (step["before"], step["after"], step["seconds"]) for step in printed
+    ]
+    assert [len(step.diff.changes) for step in found] == [0, 1, 0, 3, 7, 0]

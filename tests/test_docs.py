@@ -7,11 +7,15 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from conftest import DATA
+from opscope.ir import verify_capture
+from opscope.ops.aliases import read as read_table
+from opscope.readers.source import Options, Source
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = re.findall(
@@ -47,3 +51,34 @@ def test_links_lead_somewhere(page: str) -> None:
         target = link.partition("#")[0]
         if target and "://" not in target:
             assert ((ROOT / page).parent / target).exists(), f"{page}: {link}"
+
+
+# -- the recipes of CONTRIBUTING -----------------------------------------------------------------------------
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def test_the_reader_of_the_recipe_reads() -> None:
+    (text,) = re.findall(r"```python\n(.*?)```", CONTRIBUTING, re.DOTALL)
+    reader: dict[str, object] = {}
+    exec(textwrap.dedent("   " + text.lstrip()), reader)
+    source = Source("nameless", data=b"#edges 1\na b\n")
+    assert reader["match"](source)  # type: ignore[operator]
+    capture = reader["read"](source, Options())  # type: ignore[operator]
+    verify_capture(capture)
+    assert [node.op for node in capture.graph.nodes] == ["MatMul"]
+
+
+def test_the_alias_line_of_the_recipe_is_one() -> None:
+    (line,) = re.findall(r"`(\S+ [^`]* < \w+)`", CONTRIBUTING)
+    ((op, alias),) = read_table(line).items()
+    assert (op, alias.kind) == ("DotGeneral", "matmul")
+
+
+def test_every_file_that_contributing_names_is_there() -> None:
+    """Also in the maps: folders and modules of src/opscope and of viewer/src."""
+    for name in re.findall(r"`((?:tests|viewer|src|docs|benchmarks|examples)/[\w./-]+|noxfile\.py)`", CONTRIBUTING):
+        assert name.endswith("<framework>") or (ROOT / name).exists(), name
+    for name in re.findall(r"^\| (`.+?`) \|", CONTRIBUTING, re.MULTILINE):
+        for part in re.findall(r"`([^`]+)`", name):
+            assert any((ROOT / base / part).exists() for base in ("src/opscope", "viewer/src")), part

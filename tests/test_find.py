@@ -15,8 +15,11 @@ import opscope
 from commands import bad, good
 from conftest import DATA, TESTS
 from effort import lines_run
+from opscope.analysis.search.conditions import Measured
 from opscope.analysis.search.find import BadQuery, find
 from opscope.analysis.search.query import FIELDS, parse
+from opscope.analysis.times import Times
+from opscope.analysis.values import Figure
 from opscope.ir import Capture, Frame, Graph, GraphBuilder, Pools
 from opscope.ops import canonical
 from strategies import captures
@@ -65,6 +68,19 @@ def build(described: dict[str, Any]) -> Graph:
     return b.freeze()
 
 
+def measured(described: dict[str, Any]) -> Measured:
+    """The times and figures of a case."""
+    seconds = [node.get("time") for node in described["nodes"]]
+    times = Times(np.array([s or 0.0 for s in seconds]), np.array([s is not None for s in seconds]), "node")
+    count = len(described.get("inputs", ())) + sum(len(node.get("outputs", ())) for node in described["nodes"])
+    figures: dict[str, Figure] = {}
+    for value, known in described.get("figures", {}).items():
+        for name, number in known.items():
+            figure = figures.setdefault(name, Figure(np.zeros(count), np.zeros(count, dtype=bool)))
+            figure.numbers[int(value)], figure.known[int(value)] = number, True
+    return Measured(times, figures)
+
+
 def _type(b: GraphBuilder, value: dict[str, Any]) -> int:
     return b.pools.type(value.get("dtype", ""), value.get("shape"))
 
@@ -74,11 +90,11 @@ def test_case(described: dict[str, Any], case: dict[str, Any]) -> None:
     graph, framework = build(described), described.get("framework", "")
     if "error" in case:
         with pytest.raises(BadQuery) as error:
-            find(graph, case["query"], framework)
+            find(graph, case["query"], framework, measured(described))
         assert case["error"] in str(error.value)
         assert "\n" not in str(error.value)
     else:
-        assert find(graph, case["query"], framework).tolist() == case["nodes"]
+        assert find(graph, case["query"], framework, measured(described)).tolist() == case["nodes"]
 
 
 @pytest.mark.parametrize(("described", "case"), [entry.values for entry in cases() if "kinds" in entry.values[0]])

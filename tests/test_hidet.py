@@ -336,3 +336,26 @@ def test_bad_usage_is_one_line_and_code_two(args: list[str], capsys: pytest.Capt
         main(["diff", str(OLD / "outs"), *args])
     assert stopped.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_printed_graphs_are_found_in_any_output(tmp_path: Path) -> None:
+    """After megabytes of other text, indented, behind what a logger writes, and beside one that is cut off."""
+    before, after = ((OLD / f"graph_{which}.txt").read_text() for which in ("before", "after"))
+    log = tmp_path / "run.log"
+    noise = "epoch 1, loss 0.25 (nothing of interest)\n" * 60_000
+    indented = "".join(f"        {line}\n" for line in after.splitlines())
+    log.write_text(
+        f"{noise}[INFO] optimizing: {before}\nmore {{\n{indented}\nGraph(x: float32[1]){{\n  what is this\n}}\n"
+    )
+    found = opscope.open(log)
+    assert [stage.graph.n_nodes for stage in found.stages] == [20, 7]
+    assert found.origin.format == "hidet"
+    assert [stage.listings["native"].text.rstrip() for stage in found.stages] == [before.rstrip(), after.rstrip()]
+    (warning,) = found.all_warnings()
+    assert "another graph in the text could not be read" in warning
+    log.write_text(noise + "Graph(x) {\n  what is this\n")
+    with pytest.raises(opscope.BadInput, match="run.log: not a Hidet graph: line 60001"):
+        opscope.open(log)
+    log.write_text(noise)
+    with pytest.raises(opscope.BadInput, match="not a format opscope knows"):
+        opscope.open(log)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,11 @@ ALLOWED = {
 ONLY = {"ir": "numpy", "errors": "", "files": ""}
 
 # Imported inside functions only, so that `import opscope` stays fast and works without them.
+# Folders of readers, tracers and compat. What is about one framework may not import what is about another, and common
+# code imports neither; a tracer may use the reader of its framework.
+FRAMEWORKS = "hidet jittor megengine paddle paddleviz torch"
+SAME = {"paddleviz": "paddle"}  # a tool, and whose it is
+
 LAZY = (
     "duckdb hidet jittor megengine onnx onnx_ir paddle pandas polars py_mini_racer reportlab resvg_py tensorboard torch"
 )
@@ -82,6 +87,12 @@ def layer_of(*path: str, is_folder: bool) -> str:
     return path[0] if path[0] in ALLOWED or is_folder else "api"
 
 
+def framework_of(path: Sequence[str]) -> str:
+    """The framework that a place below `opscope` is about, such as readers/torch; "" for none."""
+    named = [part for part in path[1:] if part in FRAMEWORKS.split()]
+    return SAME.get(named[0], named[0]) if named and path[0] in ("readers", "tracers", "compat") else ""
+
+
 def problems(text: str, where: str) -> Iterator[str]:
     """What a file imports and may not. `where` is its path below src/opscope, such as ir/graph.py."""
     *folders, _ = parts = Path(where).with_suffix("").parts
@@ -97,6 +108,10 @@ def problems(text: str, where: str) -> Iterator[str]:
             if target != layer and target not in ALLOWED[layer].split():
                 allowed = ALLOWED[layer] or "nothing"
                 yield f"{at}: {layer} may not import {target} ({found.name}); it may import: {allowed}"
+            elif (other := framework_of(rest)) and (own := framework_of(parts)) != other:
+                who = own or f"what is not about {other}"
+                if not (layer == target and Path(where).stem == "registry"):
+                    yield f"{at}: {who} may not import what is about {other} ({found.name})"
         elif layer in ONLY and root not in ONLY[layer].split() and root not in sys.stdlib_module_names:
             yield f"{at}: {layer} may not import {root}; it may import the standard library {ONLY[layer]}".rstrip()
         elif found.runs_at_import and root in LAZY.split():
@@ -136,6 +151,17 @@ def test_every_import_is_allowed():
             "class A:\n    def f(self):\n        import opscope.tracers",
             "readers may not import tracers",
         ),
+        (
+            "tracers/torch/a.py",
+            "from opscope.readers.jittor import dump",
+            "tracers/torch/a.py:1: torch may not import what is about jittor",
+        ),
+        (
+            "tracers/frames.py",
+            "def f():\n    from .torch import words",
+            "tracers/frames.py:2: what is not about torch may not import what is about torch",
+        ),
+        ("cli/a.py", "from opscope.readers.torch.names import op_name", "what is not about torch may not import"),
         ("server/a.py", "import opscope.cli", "server may not import cli"),
         ("tracers/a.py", "import torch.fx", "tracers/a.py:1: torch may only be imported inside a function"),
         ("tracers/a.py", "if X:\n    from torch import nn", "tracers/a.py:2: torch may only"),
@@ -157,7 +183,9 @@ def test_the_check_finds(where: str, text: str, problem: str):
         ("ir/graph.py", "from opscope.errors import BadInput\nfrom opscope import errors"),
         ("tracers/a.py", "def f():\n    import torch"),
         ("tracers/a.py", "if TYPE_CHECKING:\n    import torch"),
-        ("tracers/a.py", "from opscope.readers import jittor"),
+        ("tracers/a.py", "from opscope.readers import registry"),
+        ("compat/paddleviz/a.py", "from opscope.readers.paddle.names import op_name"),
+        ("tracers/torch/a.py", "from opscope.readers.torch import names\nfrom ..frames import OWN"),
         ("cli/a.py", "import click, opscope\nfrom opscope import open, export"),
         ("__main__.py", "from opscope.cli import main"),
         ("__init__.py", "from . import ir, wire"),

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 import opscope
+from effort import PEAK
 from golden import check
 from opscope.errors import BadInput
 from opscope.readers.megengine import decoded, flat, mapped
 from opscope.readers.megengine.kinds import types_by_id, xxh64
 from opscope.readers.megengine.model import DTYPES, Dtype, Model, Operator, decode
+from opscope.readers.megengine.pages import Whole
 from opscope.readers.source import Source
 
 DATA = Path(__file__).parent / "data" / "megengine"
@@ -249,7 +251,7 @@ def test_tables_that_are_named_a_million_times_cost_nothing() -> None:
     for i in range(operators):
         struct.pack_into("<I", out, first + 4 * i, operator - (first + 4 * i))
     data = struct.pack("<I", len(out)) + bytes(out)
-    buffer = flat.Buffer(data, 4, len(data))
+    buffer = flat.Buffer(Whole(data), 4, len(data))
     oprs = buffer.root("v2.Model")["oprs"]
     assert len(oprs) == operators
     assert oprs[0] is oprs[-1]  # decoded once
@@ -258,7 +260,7 @@ def test_tables_that_are_named_a_million_times_cost_nothing() -> None:
 
 def test_overlapping_vectors_are_refused() -> None:
     """Every operator with a long vector of its own that overlaps the others: together more than the file has."""
-    buffer = flat.Buffer(bytes(1000), 0, 1000)
+    buffer = flat.Buffer(Whole(bytes(1000)), 0, 1000)
     buffer.once(0, "uint", 400, list)
     buffer.once(4, "uint", 400, list)
     buffer.once(4, "uint", 400, list)  # the same again: it is there already
@@ -276,11 +278,7 @@ def test_weights_are_mapped_and_not_read() -> None:
         file.write(data[:16] + struct.pack("<Q", weights + hole) + data[24 : 24 + weights])
         file.seek(24 + weights + hole)
         file.write(data[24 + weights :])
-    code = (
-        "import resource, sys, opscope\n"
-        f"capture = opscope.open({str(path)!r})\n"
-        "print(capture.graph.n_nodes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
-    )
+    code = f"{PEAK}\nimport opscope\ncapture = opscope.open({str(path)!r})\nprint(capture.graph.n_nodes, peak())\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     nodes, most = map(int, done.stdout.split())
     assert nodes == 11

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -30,7 +32,7 @@ class Meter:
     """Multiplies and adds, and counts it."""
 
     def __init__(self) -> None:
-        self.macs = 0
+        self.macs = self.other = 0
 
     def mac(self, total: float, a: float, b: float) -> float:
         self.macs += 1
@@ -245,14 +247,155 @@ def test_einsum(data: Any):
     first, second = data.draw(letters), data.draw(letters)
     both = sorted(set(first + second))
     result = "".join(data.draw(st.lists(st.sampled_from(both), unique=True, max_size=3)))
-    meter = Meter()
-    for _ in combinations(*[range(sizes[i]) for i in both]):
-        meter.mac(0, 1, 1)
+    meter = _einsum(first, second, result, sizes)
     a, b = (t(*[sizes[i] for i in term]) for term in (first, second))
     attrs = {"equation": f"{first},{second}->{result}"}
     out = t(*[sizes[i] for i in result])
     found = cost_of("torch", "aten.einsum", [Argument("tensors[0]", a), Argument("tensors[1]", b)], [out], attrs)
-    assert found == Cost(macs=meter.macs)
+    assert found == Cost(macs=meter.macs, other=meter.other)
+
+
+def _einsum(first: str, second: str, result: str, sizes: dict[str, int]) -> Meter:
+    """What only one of them has is added up first; then one product for every combination, which is added to a sum if
+    there is one."""
+    meter = Meter()
+    terms = [[i for i in term if sizes[i] > 1] for term in (first, second)]
+    for term, other in (terms, terms[::-1]):
+        if any(i not in result and i not in other for i in term):
+            meter.other += sum(1 for _ in combinations(*[range(sizes[i]) for i in term]))
+            term[:] = [i for i in term if i in result or i in other]
+    both = sorted({*terms[0], *terms[1]})
+    for _ in combinations(*[range(sizes[i]) for i in both]):
+        if all(i in result for i in both):
+            meter.other += 1
+        else:
+            meter.mac(0, 1, 1)
+    return meter
+
+
+def test_einsum_of_axes_behind_dots_and_of_one():
+    def of(equation: str, *shapes: tuple[int, ...]) -> Cost:
+        arguments = [Argument(f"tensors[{i}]", t(*shape)) for i, shape in enumerate(shapes)]
+        return cost_of("torch", "aten.einsum", arguments, [t(1)], {"equation": equation})
+
+    assert of("...ij,...jk->...ik", (2, 3, 4), (4, 5)) == Cost(macs=2 * 3 * 4 * 5)
+    assert of("ij,jk->ik", (3, 1), (1, 5)) == Cost(other=15)  # torch multiplies
+    assert of("ij,jk->k", (3, 4), (4, 5)) == Cost(macs=20, other=12)  # torch adds up the rows first
+    assert of("ij,jk", (3, 4), (4, 5)) == Cost(macs=60)
+
+
+def test_sparse_products_by_their_entries():
+    """Loops over the entries alone."""
+    rng = np.random.default_rng(0)
+    dense = rng.random((5, 4)) * (rng.random((5, 4)) < 0.4)
+    entries = [(int(i), int(k)) for i, k in np.argwhere(dense)]
+    right, left, vector = rng.random((4, 3)), rng.random((2, 5)), rng.random(4)
+
+    def said(names: dict[str, int | None], results: dict[str, int | None] | None = None) -> dict[str, Any]:
+        return {"sparse_entries": {"arguments": names, "results": results or {}}}
+
+    meter, out = Meter(), np.zeros((5, 3))
+    for i, k in entries:
+        for j in range(3):
+            out[i, j] = meter.mac(out[i, j], dense[i, k], right[k, j])
+    assert np.allclose(out, dense @ right)
+    held = said({"self": len(entries)})
+    assert cost("aten.mm", t(5, 3), held, self=t(5, 4), mat2=t(4, 3)) == Cost(macs=meter.macs)
+    added = said({"mat1": len(entries)})
+    assert cost("aten.addmm", t(5, 3), added, self=t(5, 3), mat1=t(5, 4), mat2=t(4, 3)) == Cost(
+        macs=meter.macs, other=15
+    )
+
+    meter, out = Meter(), np.zeros((2, 4))
+    for i, k in entries:
+        for row in range(2):
+            out[row, k] = meter.mac(out[row, k], left[row, i], dense[i, k])
+    assert np.allclose(out, left @ dense)
+    held = said({"mat2": len(entries)})
+    assert cost("aten.mm", t(2, 4), held, self=t(2, 5), mat2=t(5, 4)) == Cost(macs=meter.macs)
+    held = said({"weight": len(entries)})
+    assert cost("aten.linear", t(2, 5), held, input=t(2, 4), weight=t(5, 4)) == Cost(macs=meter.macs)
+
+    meter, out = Meter(), np.zeros(5)
+    for i, k in entries:
+        out[i] = meter.mac(out[i], dense[i, k], vector[k])
+    assert np.allclose(out, dense @ vector)
+    held = said({"self": len(entries)})
+    assert cost("aten.mv", t(5), held, self=t(5, 4), vec=t(4)) == Cost(macs=meter.macs)
+
+    meter = Meter()  # only the results that the sparse matrix has
+    a, b = rng.random((5, 7)), rng.random((7, 4))
+    for i, k in entries:
+        total = 0.0
+        for j in range(7):
+            total = meter.mac(total, a[i, j], b[j, k])
+    held = said({"self": len(entries)}, {"0": len(entries)})
+    sampled = cost("aten.sparse_sampled_addmm", t(5, 4), held, self=t(5, 4), mat1=t(5, 7), mat2=t(7, 4))
+    assert sampled == Cost(macs=meter.macs, other=len(entries))
+
+
+def test_sparse_operators_that_are_not_known():
+    unknown = Cost(how="unknown")
+    nobody_knows = {"sparse_entries": {"arguments": {"self": None}, "results": {}}}
+    assert cost("aten.mm", t(5, 3), nobody_knows, self=t(5, 4), mat2=t(4, 3)) == unknown
+    assert cost("aten.relu", t(5, 3), nobody_knows, self=t(5, 3)) == unknown
+    both = {"sparse_entries": {"arguments": {"self": 3, "mat2": 4}, "results": {"0": 5}}}
+    assert cost("aten.mm", t(5, 3), both, self=t(5, 4), mat2=t(4, 3)) == unknown
+    assert cost("aten._sparse_mm", t(5, 3), sparse=t(5, 4), dense=t(4, 3)) == unknown
+    stored = {"sparse_entries": {"arguments": {"self": 7}, "results": {"0": 7}}}
+    assert cost("aten.relu", t(5, 3), stored, self=t(5, 3)) == Cost(other=7, how="estimated")
+
+
+def test_nested_operators_are_the_sum_of_their_parts():
+    rows, meter = [2, 5], Meter()
+    for n in rows:
+        meter.matmul(numbers(n, 8), numbers(8, 3))
+    sizes = {"nested_sizes": {"arguments": {"input": [[n, 8] for n in rows]}, "results": {"0": [[n, 3] for n in rows]}}}
+    packed = t(sum(rows), 3)
+    assert cost("aten.linear", packed, sizes, input=t(7, 8), weight=t(3, 8), bias=t(3)) == Cost(
+        macs=meter.macs, other=21
+    )
+
+    meter = Meter()  # every sample with itself
+    for n in rows:
+        meter.matmul(numbers(n, 8), numbers(8, n))
+    table = {"self": [[n, 8] for n in rows], "mat2": [[8, n] for n in rows]}
+    sizes = {"nested_sizes": {"arguments": table, "results": {"0": [[n, n] for n in rows]}}}
+    assert cost("aten.bmm", t(29), sizes, self=t(7, 8), mat2=t(8, 7)) == Cost(macs=meter.macs)
+    sizes["nested_sizes"]["results"]["0"].append([1, 1])
+    assert cost("aten.bmm", t(29), sizes, self=t(7, 8), mat2=t(8, 7)) == Cost(how="unknown")  # as many parts, or none
+
+
+def test_groups_and_distances():
+    rows, k, m = 16, 6, 4
+    meter = Meter()
+    for begin, end in ((0, 3), (3, 9)):  # two groups; what comes after is in none
+        meter.matmul(numbers(end - begin, k), numbers(k, m))
+    seen = {"rows_in_groups": 9}
+    given = {"self": t(rows, k), "mat2": t(2, k, m), "offs": t(2, dtype="int32")}
+    assert cost("aten._grouped_mm", t(rows, m), seen, **given) == Cost(macs=meter.macs)
+    assert cost("aten._grouped_mm", t(rows, m), **given) == Cost(macs=rows * k * m, how="estimated")  # nobody saw them
+
+    x, y, meter = numbers(30, 3), numbers(5, 3), Meter()
+    ones = [np.ones((30, 1)), np.ones((5, 1))]
+    squares = [np.square(x).sum(1, keepdims=True), np.square(y).sum(1, keepdims=True)]
+    wide = [np.hstack([-2 * x, squares[0], ones[0]]), np.hstack([y, ones[1], squares[1]])]
+    found = np.sqrt(np.maximum(meter.matmul(wide[0], wide[1].T), 0))
+    assert np.allclose(found, np.linalg.norm(x[:, None] - y[None], axis=-1))
+    assert cost("aten._euclidean_dist", t(30, 5), x1=t(30, 3), x2=t(5, 3)).macs == meter.macs
+    assert cost("aten._cdist_forward", t(30, 5), {"p": 2.0}, x1=t(30, 3), x2=t(5, 3)).macs == meter.macs
+    for attrs in ({"p": 1.0}, {"p": 2.0, "compute_mode": 2}):
+        assert cost("aten._cdist_forward", t(30, 5), attrs, x1=t(30, 3), x2=t(5, 3)) == Cost(other=3 * 30 * 5 * 3)
+
+
+def test_systems_with_a_decomposition():
+    assert cost("aten.linalg_ldl_solve", t(4, 2), LD=t(4, 4), pivots=t(4), B=t(4, 2)) == Cost(
+        other=2 * 4 * 8, how="estimated"
+    )
+    found = cost("aten.ormqr", t(5, 3), self=t(5, 4), input2=t(4), input3=t(5, 3))
+    assert found == Cost(other=4 * 4 * 15, how="estimated")
+    assert cost("aten.linalg_lstsq", [t(3, 2), t(2), t(), t(3)], self=t(5, 3), b=t(5, 2)).how == "estimated"
+    assert cost("aten.lu_unpack", [t(3, 3)] * 3, LU_data=t(3, 3), LU_pivots=t(3)).how == "zero"
 
 
 def test_bilinear_is_two_products():
@@ -681,7 +824,7 @@ def test_a_reading_is_of_a_kind_that_has_a_plain_formula():
     [
         ("matmul a b < mm bmm\nconv < mm", "'mm' stands in two lines: matmul and conv"),
         ("matmull a b < mm", r"matmull a b < mm: there is no kind 'matmull'"),
-        ("matmul/by-luck a b < mm", r"matmul has no reading 'by-luck' \(there are: by-result, by-sizes\)"),
+        ("matmul/by-luck a b < mm", r"matmul has no reading 'by-luck' \(there are: by-result, by-sizes, sparse\)"),
         ("relu/by-luck < ReLU", r"relu has no reading 'by-luck' \(there are: none\)"),
     ],
 )
@@ -706,6 +849,25 @@ print(*sorted(name.rpartition(".")[2] for name in sys.modules if name.startswith
     kinds, loaded = done.stdout.splitlines()
     assert kinds.split() == [kind_of(name) for name in RULES]
     assert loaded == "madeup"
+
+
+_LOADED_IN = """
+import importlib, json, sys
+from opscope.ops import aliases
+for name in sys.argv[1:]:
+    importlib.import_module(f"opscope.ops.aliases.{name}")
+tables = {name: aliases.aliases(name) for name in sys.argv[1:]}
+print(json.dumps({name: {op: [a.kind, a.formula] for op, a in table.items()} for name, table in tables.items()}))
+"""
+
+
+def test_tables_do_not_depend_on_the_order_in_which_they_are_loaded():
+    """Each alone, and all in several orders, in processes of their own."""
+    shuffled = [random.Random(seed).sample(frameworks(), len(frameworks())) for seed in range(2)]
+    for order in (*([name] for name in frameworks()), frameworks(), *shuffled):
+        done = subprocess.run([sys.executable, "-c", _LOADED_IN, *order], capture_output=True, text=True, check=True)
+        for framework, found in json.loads(done.stdout).items():
+            assert found == {op: [alias.kind, alias.formula] for op, alias in aliases(framework).items()}, order
 
 
 # -- readings ------------------------------------------------------------------------------------------------

@@ -19,8 +19,10 @@ DATA = Path(__file__).parent / "data" / "jittor"
 def macs_by_phase(graph: Graph) -> Counter[str]:
     found, macs = products(graph), Counter[str]()
     for node in graph.nodes:
-        cost = found.get(node.index)
-        if cost is None:
+        part = found.get(node.index)
+        if part is not None:
+            cost = part.cost
+        else:
             inputs = [Argument(use.arg, use.value.type if use.value else None) for use in node.uses]
             cost = cost_of("jittor", node.op, inputs, [value.type for value in node.outputs], node.attrs)
         macs[node.phase] += cost.macs
@@ -41,13 +43,31 @@ def test_training_computes_two_gradients_for_each_product_but_the_images():
 
 def test_every_part_of_a_product_is_counted_once():
     graph = opscope.open(DATA / "simple_model_train.pkl").graph
-    found = products(graph)
+    found = {node: part.cost for node, part in products(graph).items()}
     assert Counter(graph.node(i).op for i, cost in found.items() if cost.macs) == {"reduce.add": 5}
     parts = Counter(graph.node(i).op for i, cost in found.items() if not cost.macs)
     assert parts == {"binary.multiply": 5, "broadcast_to": 6}
     assert all(cost[:4] == (0, 0, 0, 0) and cost.how == "zero" for cost in found.values() if not cost.macs)
     linear = next(cost for i, cost in found.items() if graph.node(i).op == "reduce.add")
     assert linear == Cost(macs=100, read=4 * (10 + 10))  # [10, 1] @ [1, 10]
+
+
+def test_a_chain_is_found_by_the_kind_of_its_product():
+    """Jittor has no operator that is called so; the sum, which carries the cost, carries the kind."""
+    capture = opscope.open(DATA / "resnet_train.pkl")
+    kinds = Counter(
+        (part.kind, capture.graph.node(i).phase) for i, part in products(capture.graph).items() if part.kind
+    )
+    assert kinds == {
+        ("conv", "forward"): 20, ("conv_backward", "backward"): 39, ("matmul", "forward"): 1, ("matmul", "backward"): 2,
+    }  # fmt: skip
+    assert len(capture.find("kind:/^conv$/")) == 20
+    assert len(capture.find("kind:/^matmul$/")) == 3
+    rows = {row["name"]: row for row in capture.stats().to_dict("kind")["rows"]}
+    assert rows["conv"]["ops"] == 20
+    assert rows["conv"]["macs"] + rows["matmul"]["macs"] // 3 == 2 * 1_814_073_344
+    by_op = {row["name"]: row["kind"] for row in capture.stats().to_dict("op")["rows"]}
+    assert by_op["reindex_reduce.add"] == "conv_backward"
 
 
 class Chain:
@@ -75,7 +95,7 @@ class Chain:
 
 
 def count(chain: Chain) -> int:
-    return sum(cost.macs for cost in products(chain.b.freeze()).values())
+    return sum(part.cost.macs for part in products(chain.b.freeze()).values())
 
 
 def test_a_product():

@@ -23,7 +23,7 @@ PAGES = [*ROOT.glob("README*.md"), *sorted((ROOT / "docs").glob("*.md")), *sorte
 
 # Documented names below the face of the package: moving or renaming one breaks a user's script, too.
 DEEP = {
-    "opscope.analysis.diff.annotated",
+    "opscope.analysis.annotate.annotate",
     "opscope.compat.hidet",
     "opscope.compat.hidet.dump",
     "opscope.compat.megengine",

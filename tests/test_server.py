@@ -308,7 +308,10 @@ def test_source_text_that_is_embedded(client: Client) -> None:
     assert source(client, 0, file).body.decode() == capture.pools.strings[int(groups.code[known[0]])]
 
 
-def test_source_text_from_disk_is_of_named_files_only(client: Client, tmp_path: Path) -> None:
+def test_source_text_from_disk_is_of_named_files_only(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     named, kernel, other = tmp_path / "model.py", tmp_path / "kernel.cc", tmp_path / "secret.txt"
     named.write_text("x = 1\n")
     kernel.write_text("int main();\n")
@@ -358,6 +361,47 @@ def test_a_dropped_file_reads_nothing_from_disk(client: Client, tmp_path: Path) 
     answer = client.ask("/api/open?name=sent.opscope", method="POST", body=data)
     assert answer.status == 200
     assert source(client, 1, str(named)).status == 404
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "GET /api/captures HTTP/1.1\n{head}\r\n",  # lines without CR
+        "GET /api/captures HTTP/1.1\r\n{head}X: y\n\r\n",
+        "GET /api/captures HTTP/1.1\r\n{head}X: y\r\n folded\r\n\r\n",
+        "GET /api/captures HTTP/1.1\r\n{head}Content-Length : 0\r\n\r\n",
+        "GET /api/captures HTTP/1.1\r\n{head}Content-Length: 40\r\n\r\nGET /api/captures HTTP/1.1\r\n{head}\r\n",
+        "GET /api/captures HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST /api/open?name=x HTTP/1.1\r\n{head}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    ],
+)
+def test_requests_that_can_be_read_in_two_ways_are_refused(client: Client, request_text: str) -> None:
+    head = f"Host: 127.0.0.1:{client.server.port}\r\nAuthorization: Bearer {client.server.token}\r\n"
+    with socket.create_connection(("127.0.0.1", client.server.port), timeout=PATIENCE) as raw:
+        raw.sendall(request_text.format(head=head).encode())
+        raw.shutdown(socket.SHUT_WR)
+        answer = b""
+        while piece := raw.recv(65536):
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1  # nothing behind it was taken for a second request
+
+
+def test_a_capture_reads_no_file_outside_of_the_current_folder(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, other = tmp_path / "project", tmp_path / "other.py"
+    project.mkdir()
+    (project / "notes").write_text("secret\n")
+    other.write_text("secret\n")
+    (project / "link.py").symlink_to(other)
+    monkeypatch.chdir(project)
+    named = ("/etc/passwd", str(other), str(project / "notes"), str(project / "link.py"))
+    number = client.server.add("sent", capture_naming(*named), local=True)
+    for path in named:
+        answer = source(client, number, path)
+        assert answer.status == 404
+        assert answer.json()["error"].startswith("this file is not read: it ")
 
 
 # -- dropping files ---------------------------------------------------------------------------------
@@ -436,10 +480,10 @@ class Running:
         return Answer(response.status, response.headers, response.read())
 
     def announced(self) -> str:
-        """What stands on stderr when the server has said all that it says at the start."""
+        """Everything that the server prints to stderr while it starts."""
         assert self.process.stderr is not None
         text = ""
-        while "Ctrl-C ends it." not in text:
+        while "Press Ctrl-C to stop." not in text:
             line = self.process.stderr.readline()
             assert line, text
             text += line

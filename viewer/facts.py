@@ -1,17 +1,31 @@
 """Write src/wire/facts.ts: what Python and the page must agree on, as opscope.ir declares it.
 
-`make viewer` runs it; tests/test_facts.py checks that the committed file is what it gives.
+`make viewer` runs it; with --check, it only compares, as the viewer lane does.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+# The enumerations, and what TypeScript calls a member of each.
+ENUMERATIONS = {
+    "PHASES": "Phase",
+    "ROLES": "Role",
+    "HOW": "How",
+    "MEMORY_CLASSES": "MemoryClass",
+    "CHANGE_CLASSES": "ChangeClass",
+    "EVIDENCE": "Evidence",
+    "GAP_TOUCHES": "GapTouches",
+    "LINK_KINDS": "LinkKind",
+    "GROUP_KINDS": "GroupKind",
+    "LISTING_KINDS": "ListingKind",
+}
 TARGET = HERE / "src" / "wire" / "facts.ts"
 
 
@@ -21,14 +35,15 @@ def text() -> str:
 
 def _lines() -> Iterator[str]:
     from opscope import wire
-    from opscope.ir import attributes, dtypes, enumerations, facts
+    from opscope.ir import attributes, dtypes, enumerations, facts, spellings
 
     yield "// What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit."
     yield ""
     yield f"export const FILE_VERSION = {wire.VERSION};"
-    for name in ("PHASES", "ROLES", "HOW", "MEMORY_CLASSES", "CHANGE_CLASSES", "EVIDENCE"):
+    for name, member in ENUMERATIONS.items():
         yield ""
         yield f"export const {name} = {_array(getattr(enumerations, name))} as const;"
+        yield f"export type {member} = (typeof {name})[number];"
     yield ""
     yield "/** Bits of one element, by every spelling of a dtype in lower case; only dtypes of a fixed size. */"
     yield "export const DTYPE_BITS: Readonly<Record<string, number>> = {"
@@ -44,6 +59,11 @@ def _lines() -> Iterator[str]:
         yield f"  {name}: /{pattern.pattern}/,"
     yield "};"
     yield ""
+    yield f"export const MOST_LANES = {dtypes.MOST_LANES}; // of a vector"
+    yield ""
+    yield "/** Measured figures of a tensor: columns of `values`, and fields of the search language. */"
+    yield f"export const VALUE_FIGURES = {_array(facts.VALUE_FIGURES)} as const;"
+    yield ""
     yield "/** Units of time, in seconds. */"
     yield f"export const TIME_UNITS: Readonly<Record<string, number>> = {_object(facts.TIME_UNITS)};"
     yield ""
@@ -58,6 +78,20 @@ def _lines() -> Iterator[str]:
     yield "/** Attributes that opscope itself writes. */"
     names = {name: value for name, value in vars(attributes).items() if name.isupper()}
     yield f"export const ATTRIBUTES = {_object(names)} as const;"
+
+    yield ""
+    yield "/** How frameworks spell what the page recognises. */"
+    yield "export const SPELLINGS = {"
+    for name, value in vars(spellings).items():
+        if name.isupper() and not isinstance(value, tuple):
+            yield f"  {name}: {_spelling(value)},"
+    yield "} as const;"
+
+
+def _spelling(value: Any) -> str:
+    if isinstance(value, re.Pattern):
+        return f"/{value.pattern}/"  # without `/` outside a class, which JavaScript would take for the end
+    return _quoted(value)
 
 
 def _array(names: tuple[str, ...]) -> str:
@@ -82,4 +116,7 @@ def _quoted(text: str) -> str:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE.parent / "src"))
-    TARGET.write_text(text(), encoding="utf-8")
+    if "--check" not in sys.argv:
+        TARGET.write_text(text(), encoding="utf-8")
+    elif TARGET.read_text(encoding="utf-8") != text():
+        sys.exit(f"{TARGET}: not what opscope.ir declares: run `make viewer`")

@@ -7,15 +7,15 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from opscope.capture import Capture
-from opscope.errors import BadInput, OpscopeError
-from opscope.ir import Graph, Node, Value
-from opscope.opening import open
-
 if TYPE_CHECKING:
+    from opscope.capture import Capture
     from opscope.diffing import diff, passes
+    from opscope.errors import BadInput, OpscopeError
+    from opscope.ir import Graph, Node, Value
+    from opscope.opening import open
     from opscope.statistics import formula, stats
     from opscope.tracing import record, trace, ways
 
@@ -38,19 +38,30 @@ __all__ = [
     "ways",
 ]
 
+# Loaded when first asked for: opening a file does not need the tracers, and `opscope --help` needs none of it.
+_HOMES = {
+    "BadInput": "errors",
+    "Capture": "capture",
+    "Graph": "ir",
+    "Node": "ir",
+    "OpscopeError": "errors",
+    "Value": "ir",
+    "diff": "diffing",
+    "formula": "statistics",
+    "open": "opening",
+    "passes": "diffing",
+    "record": "tracing",
+    "stats": "statistics",
+    "trace": "tracing",
+    "ways": "tracing",
+}
+_MODULES = ("capture", "errors", "ir", "opening", "ops")  # `import opscope` is enough for them
+
 
 def __getattr__(name: str) -> Any:
-    """Tracing is loaded when it is first asked for: opening a file does not need it."""
-    if name in ("record", "trace", "ways"):
-        from opscope import tracing
-
-        return getattr(tracing, name)
-    if name in ("diff", "passes"):
-        from opscope import diffing
-
-        return getattr(diffing, name)
-    if name in ("formula", "stats"):
-        from opscope import statistics
-
-        return getattr(statistics, name)
+    if name in _MODULES:
+        return importlib.import_module(f"opscope.{name}")
+    if name in _HOMES:
+        found = globals()[name] = getattr(importlib.import_module(f"opscope.{_HOMES[name]}"), name)
+        return found
     raise AttributeError(f"module 'opscope' has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from opscope import ir
 if TYPE_CHECKING:
     import arro3.core as ac
 
+    from opscope.analysis.diff.report import Compared
     from opscope.statistics import Stats
 
 
@@ -42,20 +44,45 @@ class Capture(ir.Capture):
         >>> cap.find("op:conv scope:layer4 phase:backward")              # doctest: +SKIP
         >>> cap.find("matmul -> * -> softmax")                           # doctest: +SKIP
         """
+        from opscope.analysis.search.conditions import Measured
         from opscope.analysis.search.find import find
 
-        graph = self.stage(stage).graph
-        return [graph.node(index) for index in find(graph, query, self.origin.framework).tolist()]
+        chosen = self.stage(stage)
+        measured = Measured.of(self, self.stages.index(chosen))
+        found = find(chosen.graph, query, self.origin.framework, measured)
+        return [chosen.graph.node(index) for index in found.tolist()]
 
-    def stats(self, stage: str | None = None) -> Stats:
+    def bind(self, sizes: Mapping[str, int]) -> Capture:
+        """The same capture with numbers for open sizes: symbols by their names, sizes without one by the input and its
+        axis, or all of these at once as "?". What follows from them is then exact.
+
+        >>> cap.bind({"s77": 4}).stats()                                 # doctest: +SKIP
+        >>> cap.bind({"x[0]": 4}).stats()                                # doctest: +SKIP
+        """
+        from opscope.analysis.binding import bind
+
+        return bind(self, sizes)
+
+    def stats(self, stage: str | None = None, *, sizes: Mapping[str, int] | None = None) -> Stats:
         """What it costs: parameters, FLOPs, activations, memory, bytes; docs/stats.md tells how they are counted.
 
         >>> print(cap.stats())                                           # doctest: +SKIP
         >>> cap.stats().by_op()                                          # doctest: +SKIP
+        >>> cap.stats(sizes={"s77": 4})                                  # doctest: +SKIP
         """
         from opscope.statistics import of_capture
 
-        return of_capture(self, stage)
+        return of_capture(self.bind(sizes or {}), stage)
+
+    def stage_diffs(self) -> list[Compared]:
+        """What each stage changed: `before`, `after` (names of stages), `diff`, and the `seconds` that it took.
+
+        >>> for step in cap.stage_diffs():                               # doctest: +SKIP
+        ...     print(step.after, step.diff)
+        """
+        from opscope.diffing import along_stages
+
+        return along_stages(self)
 
     def show(self, name: str = "capture", *, browser: bool = True) -> str:
         """Open the interactive page in the browser and return its address.

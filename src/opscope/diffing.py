@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 
 from opscope import ir
-from opscope.analysis.diff import Diff, compare, with_changes
+from opscope.analysis.diff import Diff, compare, stage_diffs, with_changes
+from opscope.analysis.diff.report import Compared
 from opscope.analysis.diff.stages import reported
 from opscope.capture import Capture
 
@@ -28,6 +29,23 @@ def _graph(given: Graphs) -> ir.Graph:
 def between(capture: ir.Capture, before: int, after: int) -> Diff:
     """What is different between two stages of one capture, with what the compiler itself reported."""
     return compare(capture.stages[before].graph, capture.stages[after].graph, reported(capture, before, after))
+
+
+def along_stages(capture: ir.Capture) -> list[Compared]:
+    """Each stage compared with the one it was made from."""
+    return [
+        Compared(capture.stages[before].name, capture.stages[after].name, found, capture.stages[after].seconds)
+        for before, after, found in stage_diffs(capture)
+    ]
+
+
+def ends(capture: ir.Capture) -> tuple[int, int]:
+    """The last stage that was made from another, and the first one of its line: what all stages together did."""
+    last = max(index for index, stage in enumerate(capture.stages) if stage.after is not None)
+    first = last
+    while (above := capture.stages[first].after) is not None:
+        first = above
+    return first, last
 
 
 def passes(framework: str = "hidet") -> Passes:

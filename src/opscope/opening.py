@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from opscope.capture import Capture
@@ -11,12 +11,18 @@ from opscope.capture import Capture
 StrPath = str | os.PathLike[str]
 
 
-def open(path: StrPath, *, sources: Iterable[StrPath] = (), profile: StrPath | None = None) -> Capture:
+def open(
+    path: StrPath,
+    *,
+    sources: Iterable[StrPath] = (),
+    profile: StrPath | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> Capture:
     """Open a file that opscope knows; which format it is, its content tells.
 
     `sources` are folders in which to look for the Python files and the generated code that the capture
     names; their text goes into the capture. `profile` is a profile report of the same run (Jittor's
-    `jt.profile_scope`, as JSON).
+    `jt.profile_scope`, as JSON). `sizes` are numbers for open sizes: `{"s77": 4}`, see `Capture.bind`.
     """
     from opscope.readers import registry
     from opscope.readers.source import Options, Source
@@ -27,7 +33,7 @@ def open(path: StrPath, *, sources: Iterable[StrPath] = (), profile: StrPath | N
     capture = registry.read(Source.of(path), options)
     if folders:
         embed(capture, in_folders(folders))
-    return Capture.of(capture)
+    return Capture.of(capture).bind(sizes or {})
 
 
 def from_bytes(name: str, data: bytes) -> Capture:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from opscope import ir
+from opscope.analysis.binding import bind
 from opscope.analysis.costs.columns import Row
 from opscope.analysis.costs.devices import device as device_named
 from opscope.analysis.costs.parameters import Parameter
@@ -15,6 +16,7 @@ from opscope.analysis.costs.report import Report, report
 from opscope.analysis.costs.roofline import Roofline, roofline
 from opscope.analysis.costs.stats import GraphStats
 from opscope.analysis.times import kernel_times, node_times
+from opscope.analysis.values import value_figures
 from opscope.export import cost_tables
 from opscope.ops import formula
 
@@ -93,11 +95,9 @@ class Stats(GraphStats):
 
     def __repr__(self) -> str:
         total = self.total
-        more = "≥ " if total.at_least else ""
-        return (
-            f"<opscope.Stats {more}{cost_tables.short(total.macs, 'MACs')}, {total.params:,} parameters, "
-            f"peak memory at least {cost_tables.short(total.peak_bytes, 'B')}>"
-        )
+        macs = ("≥ " if total.at_least else "") + cost_tables.short(total.macs, "MACs")
+        parameters = ("≥ " if total.params_at_least else "") + f"{total.params:,} parameters"
+        return f"<opscope.Stats {macs}, {parameters}, peak memory at least {cost_tables.short(total.peak_bytes, 'B')}>"
 
     def _repr_html_(self) -> str:
         return cost_tables.html_table(report(self), self)
@@ -109,20 +109,24 @@ def stats(target: Any, *args: Any, train: bool = False, fake: bool | None = None
     >>> opscope.stats(model, x)                                      # doctest: +SKIP
     >>> opscope.stats(model, input_ids=ids, train=True)              # doctest: +SKIP
     >>> opscope.stats("resnet_train.pkl")                            # doctest: +SKIP
+    >>> opscope.stats("dynamic.pt2", sizes={"s77": 4})               # doctest: +SKIP
 
     The model is called once. It keeps its mode, hooks, gradients, buffers and random numbers, also after an exception.
     `train=True` adds the backward pass, from the loss that the model returns or from the sum of what it returns.
     `fake=True` counts a PyTorch model on tensors without numbers, which needs no memory for them; by default that is
     done where the model has no numbers or would not fit. Where shapes depend on data, real tensors are used.
+    `sizes=` gives numbers for the open sizes of a capture or a file.
     """
     if isinstance(target, ir.Capture):
+        sizes = kwargs.pop("sizes", {})
         _none_given(args, kwargs)
-        return of_capture(target)
+        return of_capture(bind(target, sizes))
     if isinstance(target, str | os.PathLike):
+        sizes = kwargs.pop("sizes", {})
         _none_given(args, kwargs)
         from opscope.opening import open
 
-        return of_capture(open(Path(os.fspath(target))))
+        return of_capture(open(Path(os.fspath(target)), sizes=sizes))
     from opscope.tracers import counting
 
     found = counting.count(target, args, kwargs, train=train, fake=fake)
@@ -147,6 +151,8 @@ def of_capture(
         guesses=guesses,
         times=node_times(capture, number),
         kernel_times=kernel_times(capture, number),
+        gaps=ir.gaps_of(capture, number),
+        figures=value_figures(capture, number),
     )
 
 

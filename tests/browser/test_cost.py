@@ -15,7 +15,8 @@ from steps import ready, reopen
 
 import opscope
 from opscope.ir import Capture as IrCapture
-from opscope.ir import GraphBuilder, Origin, Pools, Stage
+from opscope.ir import Gap, GraphBuilder, Origin, Pools, Stage
+from opscope.ir.gaps import note
 
 DATA = Path(__file__).parent.parent / "data"
 STEP = DATA / "page" / "step.opscope"
@@ -67,9 +68,30 @@ def test_what_all_of_it_costs_stands_beside_it(page: Page, pages: Callable[[Path
         "parameters": total["params"],
         "peak": total["peak_bytes"],
         "atLeast": total["at_least"],
+        "parametersAtLeast": total["params_at_least"],
     }
     shown = page.locator(".right section", has_text="Peak memory")
     assert ("≥" in shown.locator("dt", has_text="MACs").locator("+ dd").inner_text()) == total["at_least"]
+
+
+def test_what_is_missing_from_the_graph_makes_totals_lower_bounds(page: Page, tmp_path: Path) -> None:
+    b = GraphBuilder(Pools())
+    x = b.input(b.pools.type("float32", (4, 8)), name="x")
+    w = b.value(b.pools.type("float32", (8, 8)), name="w", role="parameter")
+    scopes = [b.pools.scope(0, name, "Linear") for name in ("whole", "partly")]
+    for scope in scopes:
+        x = b.output(b.node("aten.mm", [x, w], scope=scope, phase="forward"), b.pools.type("float32", (4, 8)))
+    b.outputs.append(x)
+    capture = IrCapture(b.pools, [Stage("graph", b.freeze())], origin=Origin("test", "torch"))
+    note(capture, 0, [Gap("nobody saw it", 2, scopes[1], phase="forward")])
+    opscope.Capture.of(capture).save(tmp_path / "gaps.html")
+    ready(page, (tmp_path / "gaps.html").as_uri())
+    found = page.evaluate("opscope.state().totals")
+    assert (found["macs"], found["atLeast"], found["parametersAtLeast"]) == (2 * 4 * 8 * 8, True, True)
+    shown = page.locator(".right section", has_text="Peak memory")
+    for figure in ("MACs", "Parameters"):
+        assert "≥" in shown.locator("dt", has_text=figure).locator("+ dd").inner_text()
+    expect(page.locator(".right .warning")).to_contain_text("nobody saw it")
 
 
 def show_all_phases(page: Page) -> None:

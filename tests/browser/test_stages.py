@@ -84,7 +84,7 @@ def test_passes_that_changed_nothing_are_dimmed_and_can_be_hidden(page: Page, pa
     rewrite = page.locator(".stage[data-stage='2']")
     expect(rewrite.locator(".change-badge")).to_have_text("R1")
     expect(rewrite.locator(".change-fill.rewritten")).to_have_count(1)
-    expect(rewrite).to_contain_text("27 ms")
+    expect(rewrite).to_contain_text("27.0 ms")
     page.get_by_role("button", name="Hide 3 unchanged").click()
     expect(page.locator(".stage")).to_have_count(4)
     page.locator(".stage.on").focus()

@@ -210,3 +210,19 @@ def test_a_framework_that_is_not_known(script):
         match=r"framework 'abacus' cannot be traced \(supported: .*jittor.*\)",
     ):
         run_script(script("import jittor"), framework="abacus")
+
+
+def test_times_are_not_printed(tmp_path: Path) -> None:
+    """Jittor prints its whole profile where one is taken; that is not what the user asked for."""
+    script = tmp_path / "times.py"
+    script.write_text(
+        "import jittor as jt, opscope\n"
+        "with opscope.record(times=True) as capture:\n"
+        "    print((jt.ones((3, 4)) * 2).sum().item())\n"
+        "print(len(capture.tables['times'].index), jt.flags.log_silent)\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "24.0"
+    assert done.stdout.splitlines()[1].endswith(" 0")
+    assert "Profile result" not in done.stdout + done.stderr
+    assert "TotalTime" not in done.stdout + done.stderr

@@ -22,6 +22,7 @@ from megengine.utils.module_stats import module_stats as their_module_stats
 from models import OwnWeight, ResNet18, Tiny, dump
 
 import opscope
+from effort import PEAK
 from opscope.compat.megengine import module_stats, network_visualize, register_flops, register_hook_module, visualize
 from opscope.compat.megengine.arrays import load_arrays
 
@@ -133,6 +134,21 @@ def test_float_qat_and_qint8() -> None:
     ours = module_stats(model, x, logging_to_stdout=False)
     same(ours, their_module_stats(model, x, logging_to_stdout=False))
     assert ours[1].params[0]["nbits"] == 8
+
+
+def test_fused_modules_stand_beside_megengines_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    """MegEngine counts nothing of a ConvBn module that trains: the figure of the float model is the true one."""
+    x = np.random.rand(1, 4, 8, 8).astype("float32")
+    model = Small()
+    whole = module_stats(model, x, logging_to_stdout=False)[0]
+    assert whole.fused_flops == 0
+    capsys.readouterr()
+    total = module_stats(quantize_qat(model, ema_fakequant_qconfig), x)[0]
+    assert total.flops == 4 * 36 * (8 + 1), "MegEngine's own: the plain convolution"
+    assert total.flops + total.fused_flops == whole.flops
+    printed = capsys.readouterr().out
+    assert "total_flops, all modules" in printed
+    assert "MegEngine counts them as nothing" in printed
 
 
 def test_the_mode_of_modules_is_left_as_it_was() -> None:
@@ -316,9 +332,9 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_large_file_is_mapped(large: Path) -> None:
     """46 MB take at most 60 MB beyond the mapping (and beyond Python with numpy)."""
     code = (
-        "import resource, sys, opscope, opscope.readers.megengine, opscope.wire\n"
+        f"{PEAK}\n"
+        "import opscope, opscope.readers.megengine, opscope.wire\n"
         "from opscope.readers import registry\nlist(registry.readers())\n"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "before = peak()\n"
         f"for _ in range(5): c = opscope.open({str(large)!r})\n"
         "print(c.graph.n_nodes, peak() - before)\n"

@@ -209,7 +209,7 @@ def test_a_script(tmp_path: Path):
     assert phases(capture.graph)["init"] > 0
     assert sum(node.op == "sgd_" for node in capture.graph.nodes) == 6
     (first, *_) = [node for node in capture.graph.nodes if node.op == "linear"]
-    assert first.path == "model"
+    assert first.path == "step 1/model"
     assert first.frames[0] == (str(script), 5, "<module>")
     two = run_script(str(script), framework="paddle", steps=2)
     assert sum(node.op == "sgd_" for node in two.graph.nodes) == 4

@@ -85,12 +85,49 @@ def test_a_hook_of_the_users_still_counts(watching: None):
     assert not capture.all_warnings(), "who watches second sees it too"
 
 
-def test_without_dot_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_dot_opscope_draws_what_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watching: None):
     monkeypatch.setenv("PATH", str(tmp_path))
-    x = paddle.ones([2])
-    x.stop_gradient = False
-    with pytest.raises(opscope.OpscopeError, match=r"install graphviz.*save"):
-        make_graph(x.sum()).render(str(tmp_path / "out.gv"), format="png", view=False)
+    y = Example()(paddle.randn([1, 3, 32, 32]))
+    y.sum().backward()
+    graph = make_graph(y)
+    drawn = graph.render(str(tmp_path / "out.gv"), format="svg", view=False)
+    assert drawn == str(tmp_path / "out.gv.svg")
+    words = re.findall(r"<text class=.l.[^>]*>([^<]*)<", Path(drawn).read_text())
+    assert words.count("Place(cpu)") == 28, "one on each edge"
+    assert {"1×84 float32", "16×6×3×3 float32"} <= set(words)
+    assert (tmp_path / "out.gv").read_text() == graph.source
+    assert b"Place(cpu)" in graph.pipe("svg")
+    png = graph.render(str(tmp_path / "out.gv"), format="png", cleanup=True)
+    assert Path(png).read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "out.gv").exists()
+    with pytest.raises(opscope.OpscopeError, match=r"'jpg': install it.*or ask for svg, png or pdf"):
+        graph.render(str(tmp_path / "out.gv"), format="jpg")
+
+
+def test_trace_knows_what_was_watched(watching: None, tmp_path: Path):
+    y = Example()(paddle.randn([1, 3, 32, 32]))
+    y.sum().backward()
+    found = opscope.trace(y, how="autograd")
+    assert not found.all_warnings()
+    assert all(found.tables["gradients"].columns["place"].known)
+    found.save(tmp_path / "graph.dot")
+    edges = [line for line in (tmp_path / "graph.dot").read_text().splitlines() if "->" in line]
+    assert len(edges) == 28
+    assert all("float32\\nPlace(cpu)" in line for line in edges)
+    found.save(tmp_path / "plain.svg", edges="none")
+    assert "Place(cpu)" not in (tmp_path / "plain.svg").read_text()
+    with pytest.raises(opscope.OpscopeError, match=r"edges: 'colour' is not known"):
+        found.save(tmp_path / "plain.svg", edges="shape,colour")
+
+
+def test_words_do_not_touch_their_edge(watching: None):
+    y = Example()(paddle.randn([1, 3, 32, 32]))
+    y.sum().backward()
+    labels = re.findall(r'label="([^"]*)"', make_graph(y).source)
+    for label in (label for label in labels if "place:" in label):
+        *lines, last = label.split("\n")
+        assert not last.strip(), "a line without words"
+        assert len(last) > 1.5 * max(map(len, lines)), "and wider than the others"
 
 
 def test_run_does_what_run_py_did(tmp_path: Path):

@@ -14,6 +14,7 @@ import torch
 import torch.utils.checkpoint
 from models import GPT, Branching, Choosing, Custom, Inner, ResNet18, Shared, Tagger
 
+import opscope
 from golden import GOLDEN, round_trip
 from opscope.ir import Capture, verify_capture
 from opscope.ir.text import dump
@@ -325,10 +326,10 @@ def test_export_of_a_program_with_symbols():
     program = torch.export.export(Inner(), (X,), dynamic_shapes=dynamic)
     found = existing(program)
     (x,) = [value for value in found.graph.values if value.role == "input"]
-    symbol = x.type.shape[0]
-    assert isinstance(symbol, str)
-    assert found.stages[0].listings["symbols"].text == f"{symbol}: 2 to 64"
-    assert found.graph.node(0).outputs[0].type.shape == (symbol, 4)
+    assert x.type.shape[0] == "batch"  # as the user calls it; torch's name is beside it
+    assert re.fullmatch(r"batch \(s\d+\): 2 to 64", found.stages[0].listings["symbols"].text)
+    assert found.graph.node(0).outputs[0].type.shape == ("batch", 4)
+    assert opscope.Capture.of(found).bind({"batch": 3}).graph.node(0).outputs[0].type.shape == (3, 4)
 
 
 def test_higher_order_operators_hold_their_graphs():

@@ -2,8 +2,9 @@
 // The capture comes as the bytes of an .opscope file whose members are stored, not deflated: there are no streams here.
 
 import './headless/globals.ts';
-import type { SceneIndex } from './draw/spatial.ts';
+import type { SceneIndex } from './picture/spatial.ts';
 import { dark, light } from './draw/theme.ts';
+import { row } from './wire/csr.ts';
 import { Engine } from './engine/engine.ts';
 import type { Picture, ViewOptions } from './engine/messages.ts';
 import { visible } from './engine/visible.ts';
@@ -21,6 +22,7 @@ export interface Wanted {
   direction: 'down' | 'right';
   theme: 'light' | 'dark';
   title: string;
+  edges: string[] | null; // what stands on edges, by value
   most: number; // boxes that a person can still read
 }
 
@@ -32,6 +34,7 @@ export interface Drawn {
   /** How deep each phase is open where that was chosen here; empty where everything is open or a depth was asked for. */
   depths: [string, number][];
   unknown: string[]; // scopes that are not there
+  closed: number; // modules that stayed closed at the depth asked for: nobody could read the operators inside
 }
 
 /** One picture; `bytes` is the .opscope file. */
@@ -47,13 +50,18 @@ export async function draw(bytes: Uint8Array, wanted: Wanted): Promise<Drawn> {
     hidden: hiddenOf(counts, wanted.phases),
     constants: false,
   };
+  engine.edgeWords = wanted.edges;
   let picture = await engine.stage(info.id, wanted.stage, options);
   const all = boxesAt(engine, new Map(), true);
   let depths: [string, number][] = [];
+  let closed = 0;
   if (wanted.whole || (wanted.depth === null && all <= wanted.most)) {
     picture = engine.openAll();
   } else if (wanted.depth !== null) {
     picture = engine.openDepth(wanted.depth);
+    const tooLarge = crowded(engine, wanted.most);
+    closed = tooLarge.length;
+    if (closed) picture = engine.open(tooLarge, false);
   } else {
     const chosen = readable(engine, wanted.most);
     depths = chosen.depths;
@@ -62,18 +70,29 @@ export async function draw(bytes: Uint8Array, wanted: Wanted): Promise<Drawn> {
   }
   const unknown: string[] = [];
   for (const path of wanted.open) {
-    const items = engine.items([path]);
+    const items = engine.ask.items([path]);
     if (items.length === 0) unknown.push(path);
     else picture = opened(engine, items);
   }
-  const svg = writeSvg(picture.scene, wanted.theme === 'dark' ? dark : light, {}, { title: wanted.title });
+  const svg = writeSvg(picture.scene, wanted.theme === 'dark' ? dark : light, wanted.edges ? { edgeLabels: 'always' } : {}, {
+    title: wanted.title,
+  });
   const boxes = picture.scene.boxes.count;
-  return { svg, boxes, all, depths: boxes < all ? depths : [], unknown };
+  return { svg, boxes, all, depths: boxes < all ? depths : [], unknown, closed };
 }
 
 function opened(engine: Engine, items: number[]): Picture {
   engine.reveal(items);
   return engine.open(items, true);
+}
+
+/** Open groups with more operators of their own than a person can read (an optimizer's step); the phases stay open. */
+function crowded(engine: Engine, most: number): number[] {
+  const { tree, open } = engine['view'];
+  const found: number[] = [];
+  for (let g = 1; g < tree.groups; g++)
+    if (open[g] && !tree.isPhase[g] && row(tree.childNodes, g).length > most) found.push(tree.nodes + g);
+  return found;
 }
 
 /** As on the page: what only makes parameters is left out where there is a forward pass. */

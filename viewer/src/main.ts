@@ -2,10 +2,11 @@
 
 import type { Address, Content } from './engine/content.ts';
 import type { Device } from './engine/roofs.ts';
-import { App, type Services } from './page/app.ts';
-import { handle } from './page/handle.ts';
+import { openPage } from './page/app.ts';
+import { addFile } from './page/files.ts';
+import type { Services } from './page/page.ts';
 import { serve } from './engine/worker.ts';
-import { breath } from './panels/later.ts';
+import { breath } from './state/later.ts';
 import { connect } from './state/client.ts';
 
 interface Config {
@@ -25,14 +26,14 @@ function start(script: HTMLScriptElement | null): void {
   const root = document.getElementById('opscope');
   const config = JSON.parse(document.getElementById('opscope-config')?.textContent ?? '{"mode":"file","captures":[]}') as Config;
   if (!root) return;
-  const app = new App(root, connect(worker(script)), services(config));
-  (window as unknown as { opscope: unknown }).opscope = handle(app);
-  app.run(
+  const { page, handle } = openPage(root, connect(worker(script)), services(config));
+  Object.assign(window, { opscope: handle });
+  page.run(
     (async () => {
       for (const capture of config.captures) {
         await breath(); // the empty page is there at once
         const costs = capture.costs ? address(capture.costs, config) : undefined;
-        await app.add(content(capture, config), capture.name, costs, config.captures.length);
+        await addFile(page, content(capture, config), capture.name, costs, config.captures.length);
       }
     })(),
   );
@@ -69,13 +70,15 @@ function services(config: Config): Services {
     async convert(file) {
       const data = new Uint8Array(await file.arrayBuffer());
       const own = data[0] === 0x50 && data[1] === 0x4b && new TextDecoder().decode(data.subarray(30, 43)) === 'manifest.json';
-      if (own) return { content: data, name: file.name };
+      if (own && config.mode !== 'server') return { content: data, name: file.name };
       if (config.mode !== 'server') throw new Error(`${file.name}: this page opens .opscope files; \`opscope view\` opens every format`);
-      const answer = await fetch(`api/open?name=${encodeURIComponent(file.name)}`, {
-        method: 'POST',
-        body: data,
-        headers: authorization(config),
+      // The server computes what a file does not say, so that its figures are those of any other capture.
+      const request = { method: 'POST', body: data, headers: authorization(config) };
+      const answer = await fetch(`api/open?name=${encodeURIComponent(file.name)}`, request).catch((error: unknown) => {
+        if (own) return null; // the server has ended: the page can still show the file as it is
+        throw error;
       });
+      if (!answer || (own && answer.status === 413)) return { content: data, name: file.name };
       const entry = (await answer.json()) as { error?: string; url?: string; name?: string; costs?: string };
       if (!answer.ok || !entry.url) throw new Error(entry.error ?? `the server answered ${answer.status}`);
       const { costs } = entry;

@@ -1,6 +1,6 @@
 // What is on the screen, as typed arrays: made by the engine (in a worker), drawn by draw/, written by svg/.
 
-import { PHASES, ROLES } from './wire/facts.ts';
+import { PHASES, ROLES, type Phase } from './wire/facts.ts';
 
 /** What a box is. */
 export const BoxKind = { Op: 0, Closed: 1, Open: 2, Input: 3, Folded: 4, Loss: 5 } as const;
@@ -61,8 +61,7 @@ export interface Scene {
   direction: 'down' | 'right';
 }
 
-export { PHASES, ROLES };
-export type Phase = (typeof PHASES)[number];
+export { PHASES, ROLES, type Phase };
 
 /** Colours of boxes: `of[box]` is a place in `colours`. The first, null, leaves a box in the colour of its phase. */
 export interface Fill {

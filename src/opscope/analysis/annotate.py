@@ -6,15 +6,16 @@ page has the same figures as one that is served.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from opscope.errors import OpscopeError
-from opscope.ir import PHASE_ID, ROLE_ID, Capture, Column, Graph, Table, column, frozen
+from opscope.ir import PHASE_ID, ROLE_ID, Capture, Column, Graph, Table, column, frozen, gaps_of
 from opscope.ir.facts import COSTS, KINDS, LIFETIMES, PARAMETERS
-from opscope.ops import canonical
+from opscope.ops import kinds_of
 
 from .costs.memory import Memory, activations_by_node
 from .costs.operators import CostTable
@@ -53,9 +54,10 @@ def with_costs(capture: Kind) -> Kind:
         if id(stage.graph) in seen:  # stages that do not differ share a graph, and what it costs
             continue
         seen.add(id(stage.graph))
-        counted.add(_kinds(number, stage.graph, capture.origin.framework))
+        for table in _kinds(number, stage.graph, capture.origin.framework):
+            counted.add(table)
         try:
-            found = _tables(number, GraphStats(stage.graph, capture.origin.framework))
+            found = _tables(number, GraphStats(stage.graph, capture.origin.framework, gaps=gaps_of(capture, number)))
         except OpscopeError as error:
             warning = f"no costs for {stage.name}: {error}"
             counted.warnings += [warning] if warning not in counted.warnings else []
@@ -71,10 +73,11 @@ def costs_alone(capture: Capture) -> Capture:
     return Capture(tables=tables, origin=capture.origin)
 
 
-def _kinds(stage: int, graph: Graph, framework: str) -> Table:
-    ops = np.unique(graph.node_op)
-    names = [canonical(framework, graph.pools.strings[int(op)]) for op in ops]
-    return Table(stage, "op", frozen(ops), {"kind": column(names)}, KINDS.name)
+def _kinds(stage: int, graph: Graph, framework: str) -> Iterator[Table]:
+    for by, kinds in zip(("op", "node"), kinds_of(framework, graph), strict=True):
+        if kinds:
+            rows = sorted(kinds)
+            yield Table(stage, by, frozen(rows), {"kind": column([kinds[row] for row in rows])}, KINDS.name)
 
 
 def _tables(stage: int, stats: GraphStats) -> list[Table]:
@@ -88,6 +91,8 @@ def _tables(stage: int, stats: GraphStats) -> list[Table]:
 
 def _costs(graph: Graph, costs: CostTable, memory: Memory) -> dict[str, Column]:
     _, activation_bytes = activations_by_node(graph, memory)
+    is_sized = np.ones(graph.n_nodes, dtype=bool)
+    is_sized[graph.value_producer[memory.unknown_activations]] = False
     counted, sized = ~costs.unknown, costs.bytes_known
     # Most graphs have no causal attention, and then there is nothing to say.
     is_causal = bool((costs.causal != costs.macs).any()) or not bool(costs.causal_known.all())
@@ -98,7 +103,7 @@ def _costs(graph: Graph, costs: CostTable, memory: Memory) -> dict[str, Column]:
         "other": Column(costs.other, counted, "FLOPs"),
         "read": Column(costs.read, sized, "B"),
         "written": Column(costs.written, sized, "B"),
-        "activations": column(activation_bytes, "B"),
+        "activations": Column(activation_bytes, is_sized, "B"),
         "how": column(costs.how),
         "at least": column(costs.lower),
     }

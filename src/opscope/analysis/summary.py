@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opscope.ir import PHASES, ROLES, Capture, Graph, Stage
+from opscope.ir.facts import BREAKS, RECOMPILES
 
 
 def info(capture: Capture) -> dict[str, Any]:
@@ -18,6 +19,8 @@ def info(capture: Capture) -> dict[str, Any]:
         "framework": capture.origin.framework,
         "version": capture.origin.version or None,
         "how": capture.origin.how,
+        "breaks": _rows(capture, BREAKS.name),
+        "recompiles": _rows(capture, RECOMPILES.name),
         "warnings": list(capture.warnings),
         "stages": [_stage(capture, stage) for stage in capture.stages],
     }
@@ -36,7 +39,32 @@ def _stage(capture: Capture, stage: Stage) -> dict[str, Any]:
         "phases": phase_counts(graph),
         "links": {kind: len(links) for kind, links in graph.links.items()},
         "groups": {kind: len(groups) for kind, groups in graph.groups.items()},
+        "coverage": coverage(graph),
         "warnings": list(stage.warnings),
+    }
+
+
+def _rows(capture: Capture, fact: str) -> int:
+    return sum(len(table.index) for table in capture.tables.values() if table.fact == fact)
+
+
+def coverage(graph: Graph) -> dict[str, int]:
+    """How many operators and kernels lead to a module and to a line of source."""
+    in_module, on_line = graph.node_scope > 0, graph.node_stack > 0
+    found = {
+        "operators": graph.n_nodes,
+        "operators_with_module": int(in_module.sum()),
+        "operators_with_line": int(on_line.sum()),
+    }
+    groups = graph.groups.get("kernel")
+    if groups is None:
+        return found
+    group = np.repeat(np.arange(len(groups)), np.diff(groups.start))
+    return {
+        **found,
+        "kernels": len(groups),
+        "kernels_with_module": len(np.unique(group[in_module[groups.member]])),
+        "kernels_with_line": len(np.unique(group[on_line[groups.member]])),
     }
 
 

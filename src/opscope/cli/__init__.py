@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import click
 
 from opscope import __version__
-from opscope.errors import OpscopeError
+from opscope.errors import OpscopeError, one_line
+
+from . import streams
 
 COMMANDS = {
     "demo": "explore a real training graph that ships with opscope",
@@ -25,6 +29,17 @@ COMMANDS = {
 }
 
 
+@contextmanager
+def _own_endings() -> Generator[None]:
+    """Click would end with 1 after a closed pipe, and print an empty line after Ctrl-C."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise streams.OutputClosed from None
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(130) from None
+
+
 class Commands(click.Group):
     """Knows the names of the commands without importing them."""
 
@@ -35,6 +50,16 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         return importlib.import_module(f"opscope.cli.{cmd_name}").command
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _own_endings():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _own_endings():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -56,35 +81,54 @@ def cli(debug: bool) -> None:
 
 
 def main(args: list[str] | None = None) -> None:
-    """Exit codes: 0 success, 1 a --fail-on condition holds, 2 bad usage or bad input."""
+    """Exit codes: 0 success, 1 a --fail-on condition holds, 2 bad usage or bad input; 130 after Ctrl-C, and 141 where
+    nobody reads the output any more."""
     arguments = sys.argv[1:] if args is None else args
     debug = "--debug" in arguments[:1]
     try:
-        sys.exit(cli.main(arguments, prog_name="opscope", standalone_mode=False) or 0)
+        if "trace" not in arguments[:2]:  # there, standard output belongs to the script
+            streams.prepare()
+        code = cli.main(arguments, prog_name="opscope", standalone_mode=False) or 0
+        streams.flush()
+        sys.exit(code)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except click.Abort:
-        _fail("stopped", debug, 130)
+    except (click.Abort, KeyboardInterrupt):
+        _leave(130, debug)
+    except (streams.OutputClosed, BrokenPipeError):
+        streams.give_up()
+        _leave(141, debug)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx is not None else "opscope"
         _fail(f"{error.format_message()} (see `{command} --help`)", debug)
     except click.ClickException as error:
         _fail(error.format_message(), debug)
     except OpscopeError as error:
-        _fail(str(error), debug)
-    except BrokenPipeError:
-        # The reader of our output closed the pipe (`opscope ir X | head`): not an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except KeyboardInterrupt:
-        _fail("stopped", debug, 130)
+        _fail(str(error), debug, getattr(error, "code", 2))
+    except OSError as error:
+        streams.give_up()
+        where = f"{error.filename}: " if error.filename else "the output cannot be written: "
+        _fail(f"{where}{error.strerror or error}", debug)
+    except MemoryError:
+        _fail("this takes more memory than there is", debug)
+    except Exception as error:
+        _fail(
+            f"this should not happen ({type(error).__name__}: {error}). Please report it, with what "
+            "`opscope --debug` shows",
+            debug,
+        )
 
 
-def _fail(message: str, debug: bool, code: int = 2) -> None:
+def _fail(message: str, debug: bool, code: int = 2) -> NoReturn:
+    """One line; names in a file may contain anything, including terminal escape sequences."""
     if debug:
         traceback.print_exc()
-    one_line = " ".join(message.split())
-    # Names in a file may contain anything, including terminal escape sequences.
-    safe = "".join(c if c.isprintable() else "�" for c in one_line)
-    print(f"opscope: {safe}", file=sys.stderr)
+    else:
+        print(f"opscope: {one_line(message, 2000)}", file=sys.stderr)
+    _leave(code, debug=False)
+
+
+def _leave(code: int, debug: bool) -> NoReturn:
+    if debug:
+        traceback.print_exc()
     sys.exit(code)

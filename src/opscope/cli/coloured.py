@@ -9,6 +9,7 @@ from opscope.analysis.costs.columns import COLUMNS, Row
 from opscope.analysis.costs.report import Report
 from opscope.analysis.costs.stats import GraphStats
 from opscope.export import cost_tables
+from opscope.ir.widths import width as width_of
 
 from .describe import clipped, console
 
@@ -50,7 +51,7 @@ def print_table(stats: GraphStats, report: Report) -> None:
     out.print()
     for line in cost_tables.summary(stats, report):
         word, _, rest = line.partition(": ")
-        is_warning = word in ("Unknown", "Guessed", "Estimated")
+        is_warning = word in ("Unknown", "Missing", "Perhaps unused", "Guessed", "Estimated")
         text = Text(f"{word}: " if rest else line, style="bold yellow" if is_warning else "bold" if rest else "dim")
         text.append(clipped(rest, 2000), style="dim not bold" if word == "Convention" else "not bold")
         out.print(text)
@@ -58,7 +59,7 @@ def print_table(stats: GraphStats, report: Report) -> None:
 
 def _fitted(report: Report, lines: list[list[str]], width: int) -> list[int]:
     """Text columns shrink before figures, which are never cut; the bar is dropped if it does not fit. 0: left out."""
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    widths = [max(width_of(line[i]) for line in lines) for i in range(len(lines[0]))]
     texts = [0, *(i for i, column in enumerate(report.columns, 1) if COLUMNS[column].kind == "text")]
     if "bar" in report.columns and _over(widths, width) > sum(max(widths[i] - _NARROWEST, 0) for i in texts):
         widths[report.columns.index("bar") + 1] = 0

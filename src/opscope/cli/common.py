@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 import opscope
+from opscope.errors import OpscopeError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -27,14 +29,42 @@ PROFILE = click.option(
     metavar="REPORT",
     help="A profile report of the same run (Jittor's jt.profile_scope, as JSON).",
 )
+_MOST_DIGITS = 18
+_OPEN = "A number for an open size of X: a symbol (s77=4), an axis of an input (x[0]=4), or ?=4 for all without a name "
+SIZE = click.option("--size", "sizes", multiple=True, metavar="NAME=N", help=f"{_OPEN}(repeatable).")
+_SIZE_TOO = click.option(  # the same word has two meanings, which look different
+    "--size",
+    "sizes",
+    multiple=True,
+    metavar="NAME=N|W|WxH",
+    help=f"{_OPEN}(repeatable). Of pictures: the width, or a box to fit into, in pixels.",
+)
 STAGE = click.option("--stage", metavar="NAME", help="Only this stage (default: the first).")
 
 
 def opened(command: Function) -> Function:
-    """A command that reads one file: X, --sources and --profile become `capture`."""
+    """A command that reads one file: X, --sources, --profile and --size become `capture`. A command that has a `size`
+    of its own gets what is no size of X."""
+    has_own = "size" in signature(command).parameters
 
     @wraps(command)
-    def with_capture(file: Path, sources: tuple[Path, ...], profile: Path | None, **rest: Any) -> Any:
-        return command(capture=opscope.open(file, sources=sources, profile=profile), **rest)
+    def with_capture(
+        file: Path, sources: tuple[Path, ...], profile: Path | None, sizes: tuple[str, ...], **rest: Any
+    ) -> Any:
+        if has_own:
+            own = [text for text in sizes if "=" not in text]
+            rest["size"], sizes = own[-1] if own else None, tuple(text for text in sizes if "=" in text)
+        return command(capture=opscope.open(file, sources=sources, profile=profile, sizes=numbers(sizes)), **rest)
 
-    return FILE(SOURCES(PROFILE(with_capture)))  # type: ignore[return-value]
+    return FILE(SOURCES(PROFILE((_SIZE_TOO if has_own else SIZE)(with_capture))))  # type: ignore[return-value]
+
+
+def numbers(sizes: Sequence[str]) -> dict[str, int]:
+    """`s77=4` as the commands take it."""
+    found: dict[str, int] = {}
+    for text in sizes:
+        name, equals, number = text.rpartition("=")
+        if not equals or not name.strip() or not number.strip().isdecimal() or len(number) > _MOST_DIGITS:
+            raise OpscopeError(f"--size {text}: not NAME=N, such as s77=4 or x[0]=4")
+        found[name.strip()] = int(number)
+    return found

@@ -11,8 +11,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from opscope import ops
 from opscope.analysis import summary
 from opscope.ir import PHASES, Capture, Graph, Stage, scope_label
+from opscope.ir.widths import cut
 
 # The same hues as in the page and in pictures.
 COLOURS = {
@@ -25,13 +27,6 @@ COLOURS = {
 }
 _BAR = 28
 _TREE_LINES = 24
-_FRAMEWORKS = {
-    "jittor": "Jittor",
-    "torch": "PyTorch",
-    "paddle": "PaddlePaddle",
-    "hidet": "Hidet",
-    "megengine": "MegEngine",
-}
 
 
 def console() -> Console:
@@ -54,7 +49,7 @@ def describe(capture: Capture, title: str) -> RenderableType:
 
 def _title(capture: Capture, title: str) -> Text:
     origin = capture.origin
-    framework = _FRAMEWORKS.get(origin.framework, origin.framework) or "unknown framework"
+    framework = ops.title(origin.framework) or "unknown framework"
     line = Text(title, style="bold")
     line.append(f"  {framework} {origin.version}".rstrip(), style="cyan")
     if origin.how:
@@ -214,4 +209,4 @@ def _warnings(warnings: list[str]) -> RenderableType:
 def clipped(text: Any, most: int) -> str:
     """Text on one line, without terminal escape sequences."""
     plain = "".join(c if c.isprintable() else "�" for c in str(text))
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
+    return cut(plain, most)

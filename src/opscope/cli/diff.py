@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,14 +10,15 @@ from typing import Any
 import click
 
 import opscope
-from opscope.analysis.diff import Diff, stage_diffs
 from opscope.analysis.diff.limits import FIGURES, Limit, exceeded, parse
 from opscope.analysis.diff.report import Compared, Line, headline, lines
 from opscope.capture import Capture
-from opscope.diffing import between, diff
+from opscope.diffing import along_stages, between, diff, ends
 from opscope.errors import OpscopeError
 from opscope.files import replacing
 from opscope.ir import Stage
+
+from .streams import to_json
 
 _COLOURS = {
     "fused": "magenta",
@@ -74,14 +74,14 @@ def command(
     second = opscope.open(after) if after is not None else first
     along = after is None and from_stage is None and to_stage is None
     if along:
-        comparisons, ends = _along(first, before)
+        comparisons, whole = _along(first, before)
     else:
         one = _pair(first, second, before, after, from_stage, to_stage)
-        comparisons, ends = [one[0]], one
+        comparisons, whole = [one[0]], one
     if out is not None:
         from opscope.export.html import render, render_compared
 
-        compared, (a, stage_a), (b, stage_b) = ends
+        compared, (a, stage_a), (b, stage_b) = whole
         title = f"{before.name} – {after.name}" if after is not None else before.name
         text = (
             render(first, title)
@@ -92,10 +92,10 @@ def command(
             file.write(text.encode("utf-8", "backslashreplace"))
         click.echo(f"{out}: written", err=True)
     elif as_json:
-        click.echo(json.dumps(_json(comparisons, along), ensure_ascii=False, indent=2))
+        click.echo(to_json(_json(comparisons, along)))
     else:
         _print(comparisons, every)
-    failed = _failures(limits, *ends)
+    failed = _failures(limits, *whole)
     for line in failed:
         click.echo(f"fails: {line}", err=True)
     context.exit(1 if failed else 0)
@@ -106,28 +106,20 @@ Ends = tuple[Compared, tuple[Capture, Stage], tuple[Capture, Stage]]
 
 def _along(capture: Capture, path: Path) -> tuple[list[Compared], Ends]:
     """Each stage compared with the one it was derived from; and, for conditions, the first with the last."""
-    found = [
-        Compared(capture.stages[before].name, capture.stages[after].name, diff, capture.stages[after].seconds)
-        for before, after, diff in stage_diffs(capture)
-    ]
+    found = along_stages(capture)
     if not found:
         raise OpscopeError(
             f"{path}: no stage is derived from another; pass a second file, or two stages with --from and --to"
         )
-    linked = [i for i, stage in enumerate(capture.stages) if stage.after is not None]
-    last = linked[-1]
-    first = last
-    while (above := capture.stages[first].after) is not None:
-        first = above
-    ends = capture.stages[first], capture.stages[last]
-    whole = Compared(ends[0].name, ends[1].name, found[0].diff if len(found) == 1 else between(capture, first, last))
-    return found, (whole, (capture, ends[0]), (capture, ends[1]))
+    first, last = ends(capture)
+    before, after = capture.stages[first], capture.stages[last]
+    whole = Compared(before.name, after.name, found[0].diff if len(found) == 1 else between(capture, first, last))
+    return found, (whole, (capture, before), (capture, after))
 
 
 def _pair(
     first: Capture, second: Capture, before: Path, after: Path | None, from_stage: str | None, to_stage: str | None
 ) -> Ends:
-
     one = first.stage(from_stage)
     if after is None:
         other = second.stage(to_stage) if to_stage is not None else second.stages[-1]
@@ -189,15 +181,17 @@ def _failures(
 
 
 def _totals(capture: Capture, stage: Stage, limits: Sequence[Limit]) -> dict[str, Any]:
-    from opscope.analysis.costs.stats import GraphStats
+    from opscope.statistics import of_capture
 
-    totals = GraphStats(stage.graph, capture.origin.framework).totals()
+    stats = of_capture(capture, stage.name)
+    totals = stats.totals()
     if totals.get("at_least") and any(
         FIGURES.get(limit.figure, "") in ("macs", "flops", "other_flops") for limit in limits
     ):
         unknown = ", ".join(sorted(totals.get("unknown_ops", {}))[:5])
-        click.echo(f"warning: {stage.name}: MACs and FLOPs are lower bounds: unknown for {unknown}", err=True)
+        why = [
+            *([f"unknown for {unknown}"] if unknown else []),
+            *(gap.sentence(stage.graph.pools) for gap in stats.gaps),
+        ]
+        click.echo(f"warning: {stage.name}: MACs and FLOPs are lower bounds: {'; '.join(why)}", err=True)
     return totals
-
-
-__all__ = ["Diff", "command"]

@@ -29,9 +29,11 @@ from .common import STAGE, opened
 @click.option("--whole", is_flag=True, help="Pictures: draw every operator, including repeats.")
 @click.option("--open", "open_", multiple=True, metavar="SCOPE", help="Pictures: expand this module too (repeatable).")
 @click.option("--phase", "phases", multiple=True, metavar="PHASE", help="Pictures: draw only this phase (repeatable).")
+@click.option(
+    "--edges", metavar="WORDS", help="Pictures, .dot: what stands on edges: any of shape,dtype,place,grad, or none."
+)
 @click.option("--direction", metavar="down|right", help="Pictures: direction of data flow (default: down).")
 @click.option("--theme", metavar="light|dark", help="Pictures: colour theme (default: light).")
-@click.option("--size", metavar="W|WxH", help="Pictures: the width, or a box to fit into, in pixels.")
 @click.option("--engine", metavar="opscope|graphviz", help="Pictures: the layout engine (default: opscope).")
 def command(
     capture: Capture,
@@ -40,6 +42,7 @@ def command(
     stage: str | None,
     depth: int | None,
     open_: tuple[str, ...],
+    size: str | None,
     **look: Any,
 ) -> None:
     """Convert X to another format; the extension of OUT selects it.
@@ -62,7 +65,7 @@ def command(
         click.echo(f"{log}: open it with `tensorboard --logdir {log}`", err=True)
     if out is None:
         return
-    capture.save(out, stage=stage, depth=depth, open=open_, say=_say, **look)
+    capture.save(out, stage=stage, depth=depth, open=open_, size=size, say=_say, **look)
     if not out.is_dir():
         click.echo(f"{out}: {out.stat().st_size:,} bytes", err=True)
     else:

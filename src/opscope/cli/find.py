@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from opscope.capture import Capture
 from opscope.ir import Node
+from opscope.ir.places import users_frame
 
 from .common import STAGE, opened
+from .streams import to_json
 
 
 @click.command()
@@ -28,14 +29,17 @@ def command(capture: Capture, query: tuple[str, ...], stage: str | None, as_json
     'shape:64x* dtype:float16'         shapes with wildcards
     'op:/^add|^mul/'                   regular expressions
     'matmul -> * -> softmax'           paths: * is any operator, ** any number of them
+    'kind:matmul time:>1ms'            measured times; figures of measured tensors, such as nan:>0
 
-    Fields: op name scope class phase role dtype shape attr file line kernel.
+    \b
+    Fields: op kind name scope class phase role dtype shape attr file line kernel
+            time norm min max mean std nan inf
     """
     nodes = capture.find(" ".join(query), stage)
     shown = nodes[:limit]
     if as_json:
         rows = {"found": len(nodes), "nodes": [_row(node) for node in shown]}
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        click.echo(to_json(rows))
         return
     from .table import print_nodes
 
@@ -45,7 +49,7 @@ def command(capture: Capture, query: tuple[str, ...], stage: str | None, as_json
 
 
 def _row(node: Node) -> dict[str, Any]:
-    frames = node.frames
+    place = users_frame(node.frames)
     return {
         "node": node.index,
         "op": node.op,
@@ -53,6 +57,6 @@ def _row(node: Node) -> dict[str, Any]:
         "phase": node.phase,
         "scope": node.path,
         "outputs": [{"name": v.name, "dtype": v.type.dtype or None, "shape": v.type.shape} for v in node.outputs],
-        "file": frames[-1].file if frames else None,
-        "line": (frames[-1].line or None) if frames else None,
+        "file": None if place is None else place.file,
+        "line": None if place is None else place.line or None,
     }

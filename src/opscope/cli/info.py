@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from opscope.analysis import summary
 from opscope.capture import Capture
 
 from .common import opened
+from .streams import to_json
 
 
 @click.command()
@@ -18,7 +17,7 @@ from .common import opened
 def command(capture: Capture, as_json: bool) -> None:
     """Describe X: operators, modules, phases, gradients, kernels, and what is missing."""
     if as_json:
-        click.echo(json.dumps(summary.info(capture), ensure_ascii=False, indent=2))
+        click.echo(to_json(summary.info(capture)))
         return
     from .describe import console, describe
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 from opscope.capture import Capture
 
 from .common import STAGE, opened
+from .streams import to_json
 
 BY = ("module", "op", "kind", "node", "kernel", "phase")
 STYLES = ("opscope", "megengine")
@@ -75,7 +75,7 @@ def command(
     options: dict[str, Any] = {"columns": columns, "depth": depth, "sort": sort, "top": top, "fold": not no_fold}
     found = stats.table(by, device=device, **options)
     if form == "json":
-        click.echo(json.dumps({"total": stats.totals(), "rows": found.rows}, ensure_ascii=False, indent=2))
+        click.echo(to_json({"total": stats.totals(), "rows": found.rows}))
     elif form == "csv":
         click.echo(found.csv(), nl=False)
     elif form == "markdown":

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
 
-from opscope import tracers
+from opscope import ir, tracers
 from opscope.analysis.phases import only_phases
 from opscope.capture import Capture
 from opscope.errors import OpscopeError
+from opscope.export.registry import check_output
 from opscope.ir import PHASES
 from opscope.tracers import registry
 from opscope.tracers.contract import RECORDS
+from opscope.tracers.leaving import told_if_killed
 from opscope.tracers.script import ScriptFailed, is_file, run_script
 
 from .inputs import GRAMMAR, Input, parse
@@ -112,18 +117,40 @@ def command(
         _all(target, args, given, out, wanted)
         return
     out = out or Path(f"{Path(target.rpartition(':')[0] or target).stem}.opscope")
+    check_output(out)
+    place = out.absolute()  # the script may go to another folder
+
+    is_model = bool(given or train or how not in RECORDS)
     try:
-        with progress(tracers.operators_so_far):
-            if given or train or how not in RECORDS:
+        if is_model:
+            with progress(tracers.operators_so_far):
                 capture = trace_model(target, args, given, how=how, train=train)
-            else:
-                capture = run_script(target, args, framework, how, steps)
+        else:
+            capture = _of_script(target, args, framework, how, steps, lambda found: _save(found, out, place, wanted))
     except ScriptFailed as failed:
         click.echo(failed.report, err=True, nl=False)
         if failed.capture is not None:
-            _save(Capture.of(failed.capture), out, wanted)
+            _save(Capture.of(failed.capture), out, place, wanted)
         raise
-    _save(Capture.of(capture), out, wanted)
+    _save(Capture.of(capture), out, place, wanted)
+
+
+def _of_script(
+    target: str,
+    args: tuple[str, ...],
+    framework: str | None,
+    how: str,
+    steps: int | None,
+    save: Callable[[Capture], None],
+) -> ir.Capture:
+    lost = f"{target} ended without a chance to save (killed, or crashed in C code): its recording is lost"
+    with told_if_killed(lost) as is_saved, progress(tracers.operators_so_far):
+
+        def save_now(capture: ir.Capture) -> None:
+            save(Capture.of(capture))
+            is_saved()
+
+        return run_script(target, args, framework, how, steps, save_now)
 
 
 def _check(target: str, how: str, inputs: Sequence[Input], train: bool, steps: int | None) -> None:
@@ -162,15 +189,34 @@ def _all(target: str, args: tuple[str, ...], inputs: list[Input], out: Path | No
         raise
     click.echo(found.table(shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
     if out is not None:
-        _save(Capture.of(found.captures["record"]), out, phases)
+        if "record" not in found.captures:
+            raise OpscopeError(f"{target} cannot be recorded, so there is nothing to save: {found['record'].reason}")
+        _save(Capture.of(found.captures["record"]), out, out.absolute(), phases)
 
 
-def _save(capture: Capture, out: Path, phases: list[str]) -> None:
-    if phases:
-        capture = only_phases(capture, phases)
-    capture.save(out)
-    for warning in capture.all_warnings():
+def _save(capture: Capture, out: Path, place: Path, phases: list[str]) -> None:
+    """Write to `place`, which the user calls `out`. If that fails, the recording goes to an .opscope file instead."""
+    chosen = only_phases(capture, phases) if phases else capture
+    try:
+        chosen.save(place)
+    except Exception as error:
+        kept = _kept(chosen, place)
+        if kept is None:
+            raise
+        why = error if isinstance(error, OpscopeError) else f"{type(error).__name__}: {error}"
+        raise OpscopeError(f"{why}; the recording itself is in {kept}") from error
+    for warning in chosen.all_warnings():
         click.echo(f"warning: {warning}", err=True)
-    stages = f" in {len(capture.stages)} stages" if len(capture.stages) > 1 else ""
-    count = sum(stage.graph.n_nodes for stage in capture.stages)
+    stages = f" in {len(chosen.stages)} stages" if len(chosen.stages) > 1 else ""
+    count = sum(stage.graph.n_nodes for stage in chosen.stages)
     click.echo(f"{out}: {count:,} operators{stages}", err=True)
+
+
+def _kept(capture: Capture, place: Path) -> Path | None:
+    """The file that a recording was written to after all: beside the one that was wanted, or in the temporary folder."""
+    for folder in (place.parent, Path(tempfile.gettempdir())):
+        path = folder / f"{place.stem}.{os.getpid()}.opscope"
+        with contextlib.suppress(Exception):
+            capture.save(path)
+            return path
+    return None

@@ -13,7 +13,7 @@ from opscope.capture import Capture
 from opscope.opening import from_bytes
 from opscope.server import Server, forward_line, over_ssh
 
-from .common import PROFILE, SOURCES
+from .common import PROFILE, SIZE, SOURCES, numbers
 
 BROWSER = click.option(
     "--browser/--no-browser", default=True, help="Open the browser (default), or only print the URL."
@@ -27,17 +27,24 @@ PORT = click.option(
 @click.argument("files", metavar="X...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @SOURCES
 @PROFILE
+@SIZE
 @BROWSER
 @PORT
 def command(
-    files: tuple[Path, ...], sources: tuple[Path, ...], profile: Path | None, browser: bool, port: int | None
+    files: tuple[Path, ...],
+    sources: tuple[Path, ...],
+    profile: Path | None,
+    sizes: tuple[str, ...],
+    browser: bool,
+    port: int | None,
 ) -> None:
     """Open files in the browser, each in its own tab.
 
     The page is served on this machine only, at a URL that contains a secret; Ctrl-C stops it. Over SSH, the
     command to run on your own machine is printed instead.
     """
-    captures = [(file.name, opscope.open(file, sources=sources, profile=profile)) for file in files]
+    given = numbers(sizes)
+    captures = [(file.name, opscope.open(file, sources=sources, profile=profile, sizes=given)) for file in files]
     serve(captures, browser=browser, port=port)
 
 

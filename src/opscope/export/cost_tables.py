@@ -11,6 +11,7 @@ from typing import Any
 from opscope.analysis.costs.columns import COLUMNS, Row
 from opscope.analysis.costs.report import Report
 from opscope.analysis.costs.stats import GraphStats
+from opscope.ir import widths
 
 BAR = 16
 _SI = ("", "k", "M", "G", "T", "P", "E")
@@ -57,28 +58,34 @@ def cell(report: Report, row: Row, column: str) -> str:
         return bar(row)
     if figure is None:
         return ""
-    if kind == "text":
+    if kind == "text" or isinstance(figure, str):
         return str(figure)
+    if kind == "number":
+        return f"{figure:.4g}"
     if kind == "share":
         return share(figure)
-    if not figure and column != "node":
-        lower = column in _COUNTED and row.get("unknown")
-        return "?" if lower else ""
+    at_least = bool(row.get(_MARK_OF.get(column, "")))
+    if not figure and column not in ("node", "nan", "inf"):
+        return "?" if at_least else ""
     if kind == "count":
         return f"{figure:,}"
     if kind == "ratio":
         return f"{figure:.3g}"
     if kind == "seconds":
         return ("≥ " if column == "time" and row.get("time_unknown") else "") + seconds(figure)
-    at_least = (column in _COUNTED and row.get("unknown")) or (column in _MOVED and row.get("bytes_unknown"))
     at_most = column == "causal" and row.get("causal_unknown")
     if at_least and at_most:
         return "?"
     return ("≥ " if at_least else "≤ " if at_most else "") + short(figure, "B" if kind == "bytes" else "")
 
 
-_COUNTED = ("macs", "causal", "flops", "other", "forward", "backward")
-_MOVED = ("read", "written", "bytes")
+# Which figure of a row says that a column is a lower bound.
+_MARK_OF = {
+    **dict.fromkeys(("macs", "causal", "flops", "other", "forward", "backward"), "unknown"),
+    **dict.fromkeys(("read", "written", "bytes"), "bytes_unknown"),
+    **dict.fromkeys(("activations", "activation_bytes"), "memory_unknown"),
+    **dict.fromkeys(("params", "param_bytes"), "params_unknown"),
+}
 
 
 def bar(row: Row) -> str:
@@ -113,15 +120,15 @@ def plain(report: Report, widest: int = 60) -> str:
     left = [True, *(COLUMNS[column].kind in LEFT for column in report.columns)]
     table = [titles, *rows, total]
     table = [[_clipped(text, widest) for text in line] for line in table]
-    widths = [max(len(line[i]) for line in table) for i in range(len(titles))]
+    fitted = [max(widths.width(line[i]) for line in table) for i in range(len(titles))]
     lines = [
         "  ".join(
-            text.ljust(width) if is_left else text.rjust(width)
-            for text, width, is_left in zip(line, widths, left, strict=True)
+            widths.left(text, width) if is_left else widths.right(text, width)
+            for text, width, is_left in zip(line, fitted, left, strict=True)
         ).rstrip()
         for line in table
     ]
-    rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
+    rule = "─" * (sum(fitted) + 2 * (len(fitted) - 1))
     more = [f"… and {report.left_out:,} more rows"] if report.left_out else []
     return "\n".join([lines[0], rule, *lines[1:-1], *more, rule, lines[-1]])
 
@@ -202,8 +209,10 @@ def _html_cell(row: Row, text: str, kind: str) -> str:
 
 def _clipped(text: str, most: int) -> str:
     clean = "".join(c if c.isprintable() else "�" for c in text)
-    return clean if len(clean) <= most else clean[: most - 1] + "…"
+    return widths.cut(clean, most)
 
+
+_MOST_GAPS = 12
 
 # -- the lines under a table -----------------------------------------------------------------------------
 
@@ -226,9 +235,10 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         f"{short(total.other_flops, 'FLOPs')} of other operations{_by_phase(stats)}"
     )
     yield from _time_lines(stats)
+    yield from _value_lines(stats)
     yield from _causal_lines(stats)
     each = [
-        f"{short(total.macs / count, 'MACs')} {word}"
+        f"{at_least}{short(total.macs / count, 'MACs')} {word}"
         for count, word in ((total.samples, "per sample"), (total.tokens, "per token"))
         if count and count > 1 and total.macs
     ]
@@ -245,6 +255,8 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         yield f"Traffic: {more}{short(total.read, 'B')} read and {more}{short(total.written, 'B')} written{intensity}"
     if report is not None and report.by == "module" and any(row.get("times", 1) > 1 for row in report.rows):
         yield "×N: N modules that do not differ in what is shown, with the figures of all of them"
+    if stats.costs.inside.any():
+        yield "Kernels: of operators that run in one kernel, what stays inside of it is neither read nor written"
     yield f"Convention: {CONVENTION}"
     if total.estimated:
         yield f"Estimated: the cost of {total.estimated:,} operator{'s' if total.estimated > 1 else ''}"
@@ -256,6 +268,10 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
             f"Unknown: {sum(unknown.values()):,} operators have no formula or no shapes, so totals are at least: "
             f"{listed}{more}"
         )
+    for gap in stats.gaps[:_MOST_GAPS]:
+        yield f"Missing: {gap.sentence(stats.graph.pools)}, so totals are at least"
+    if len(stats.gaps) > _MOST_GAPS:
+        yield f"Missing: {len(stats.gaps) - _MOST_GAPS:,} other gaps"
     for guess in stats.guesses:
         yield f"Guessed: {guess}"
 
@@ -268,6 +284,20 @@ def _time_lines(stats: GraphStats) -> Iterator[str]:
     what = "kernels" if measured is stats.kernel_times else "operators"
     missing = f"; {count - known:,} of {count:,} {what} were not measured" if known < count else ""
     yield f"Measured: {'≥ ' if missing else ''}{seconds(float(measured.seconds.sum()))} in {known:,} {what}{missing}"
+
+
+def _value_lines(stats: GraphStats) -> Iterator[str]:
+    """Where numbers went wrong first, in execution order."""
+    for name, title in (("nan", "NaN"), ("inf", "Inf")):
+        figure = stats.figures.get(name)
+        if figure is None or not (bad := figure.known & (figure.numbers > 0)).any():
+            continue
+        makers = stats.graph.value_producer[bad]
+        first = int(makers[makers >= 0].min()) if (makers >= 0).any() else -1
+        node = stats.graph.node(first) if first >= 0 else None
+        where = f", first at #{first} {node.op}{f' in {node.path}' if node.path else ''}" if node is not None else ""
+        count = int(bad.sum())
+        yield f"{title}: in {count:,} of {int(figure.known.sum()):,} measured tensors{where}"
 
 
 def _causal_lines(stats: GraphStats) -> Iterator[str]:
@@ -297,18 +327,28 @@ def _parameter_lines(stats: GraphStats) -> Iterator[str]:
         parts.append("all trainable")
     dtypes = ", ".join(f"{short(size, 'B')} {dtype}" for dtype, size in found.bytes_by_dtype.items())
     unknown = f", and {found.unknown} of unknown size" if found.unknown else ""
-    yield f"Parameters: {', '.join(parts)} ({dtypes}){unknown}"
+    yield f"Parameters: {'≥ ' if found.at_least else ''}{', '.join(parts)} ({dtypes}){unknown}"
     if found.tied:
         yield "Tied: " + "; ".join(" = ".join(names) for names in found.tied[:6])
     if found.unused:
         more = f" and {len(found.unused) - 6} more" if len(found.unused) > 6 else ""
         yield f"Unused: {', '.join(found.unused[:6])}{more}"
+    if found.may_be_used and found.unread:
+        more = f" and {len(found.unread) - 6} more" if len(found.unread) > 6 else ""
+        names = ", ".join(found.unread[:6])
+        yield f"Perhaps unused: no operator of the graph reads {names}{more}, but some are missing"
 
 
 def _memory_lines(stats: GraphStats) -> Iterator[str]:
     memory, total = stats.memory, stats.total
     saved = f", of which {short(total.saved_bytes, 'B')} are kept for the backward pass" if total.saved_bytes else ""
-    yield f"Activations: {short(total.activations)} numbers, {short(total.activation_bytes, 'B')}{saved}"
+    if total.activations_at_least and not total.activations:
+        yield "Activations: ? numbers, of unknown size"
+    else:
+        more = "≥ " if total.activations_at_least else ""
+        yield (
+            f"Activations: {more}{short(total.activations)} numbers, {more}{short(total.activation_bytes, 'B')}{saved}"
+        )
     if not memory.peak_bytes:
         return
     classes = ", ".join(

@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from opscope.analysis.collapse import collapse
+from opscope.export import edge_words
 from opscope.files import replacing
 from opscope.ir import Capture, Graph, Node, Value, scope_label
+from opscope.ir.places import users_frame
 
 from .registry import Options
 
+_USUAL = ("shape",)  # what stands on edges
 _FILL = {
     "init": "#eceff1",
     "forward": "#e3f2fd",
@@ -28,14 +31,24 @@ _HEAD = """digraph opscope {
 
 
 def export(capture: Capture, path: Path, options: Options) -> None:
-    graph = capture.stage(options.stage).graph
-    lines = _whole(graph) if options.depth is None else _boxes(graph, options.depth)
+    stage = capture.stage(options.stage)
+    graph = stage.graph
+    number = next(i for i, other in enumerate(capture.stages) if other is stage)
+    words = edge_words.checked(options.look.edges)
+    if words is None:
+        words = edge_words.suiting(capture, number) or _USUAL
+    lines = (
+        _whole(graph, edge_words.by_value(capture, number, words))
+        if options.depth is None
+        else _boxes(graph, options.depth)
+    )
     with replacing(path) as file:
         for line in lines:
             file.write(f"{line}\n".encode())
 
 
-def _whole(graph: Graph) -> Iterator[str]:
+def _whole(graph: Graph, words: list[str] | None = None) -> Iterator[str]:
+    words = edge_words.types_by_value(graph, _USUAL) if words is None else words
     yield _HEAD
     children: dict[int, list[int]] = {}
     for i, scope in enumerate(graph.pools.scopes):
@@ -53,7 +66,7 @@ def _whole(graph: Graph) -> Iterator[str]:
     for node in graph.nodes:
         for use in node.uses:
             if use.value is not None and (use.value.producer is not None or use.value.index in inputs):
-                yield f"  {_end(use.value)} -> n{node.index} [label={quoted(_edge_label(use.value))}];"
+                yield f"  {_end(use.value)} -> n{node.index} [label={quoted(words[use.value.index])}];"
     for source, target in zip(
         graph.links_of("grad").source.tolist(), graph.links_of("grad").target.tolist(), strict=True
     ):
@@ -91,8 +104,8 @@ def _scopes_with_nodes(graph: Graph, nodes: dict[int, list[int]]) -> set[int]:
 
 def _node(node: Node) -> str:
     made = ", ".join(f"{value.name + ': ' if value.name else ''}{value.type}" for value in node.outputs)
-    frames = node.frames
-    where = f"{frames[-1].file}:{frames[-1].line}" if frames else ""
+    place = users_frame(node.frames)
+    where = f"{place.file}:{place.line}" if place is not None else ""
     label = quoted(f"{node.op}\n{made}" if made else node.op)
     return f'  n{node.index} [label={label}, fillcolor="{_FILL[node.phase]}", tooltip={quoted(where or node.op)}];'
 
@@ -100,11 +113,6 @@ def _node(node: Node) -> str:
 def _end(value: Value) -> str:
     producer = value.producer
     return f"v{value.index}" if producer is None else f"n{producer.index}"
-
-
-def _edge_label(value: Value) -> str:
-    shape = value.type.shape
-    return "" if shape is None else "×".join("?" if d is None else str(d) for d in shape)
 
 
 def _boxes(graph: Graph, depth: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ import importlib
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -50,6 +50,7 @@ class Look:
     engine: str | None = None
     whole: bool = False  # every operator, repeats too
     open: tuple[str, ...] = ()  # scopes to open besides
+    edges: tuple[str, ...] | None = None  # what stands on edges (edge_words.WORDS); None: what suits the graph
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,18 @@ def export(
     except TypeError:
         strange = sorted(set(look) - {field.name for field in fields(Look)})
         raise TypeError(f"export() has no option {', '.join(strange)}") from None
-    if wanted != Look() and ending not in PICTURES:
-        given = ", ".join(field.name for field in fields(Look) if getattr(wanted, field.name) != field.default)
+    other = replace(wanted, edges=None) if ending == ".dot" else wanted
+    if other != Look() and ending not in PICTURES:
+        given = ", ".join(field.name for field in fields(Look) if getattr(other, field.name) != field.default)
         raise OpscopeError(f"{path}: only pictures ({', '.join(PICTURES)}) have a {given}")
     exporter.export(capture, path, Options(stage, depth, ending, wanted, say))
+
+
+def check_output(path: Path) -> None:
+    """Raise OpscopeError if nothing can be written there, before long work is done for it."""
+    _exporter(path, path.suffix.lower())
+    if not path.absolute().parent.is_dir():
+        raise OpscopeError(f"{path}: there is no folder {path.parent}")
 
 
 def _exporter(path: Path, ending: str) -> Exporter:

@@ -5,6 +5,7 @@ from .capture import Capture, Column, Listing, Origin, Stage, StageLink, Table, 
 from .check import InvalidGraph, verify, verify_capture
 from .columns import Int8, Int32, frozen, frozen8
 from .enumerations import PHASE_ID, PHASES, ROLE_ID, ROLES
+from .gaps import Gap, gaps_of
 from .graph import NULL, Body, Graph, Node, Use, Value
 from .pools import Frame, Pools, Scope, Type, scope_label
 from .relations import Groups, Links
@@ -19,6 +20,7 @@ __all__ = [
     "Capture",
     "Column",
     "Frame",
+    "Gap",
     "Graph",
     "GraphBuilder",
     "Groups",
@@ -40,6 +42,7 @@ __all__ = [
     "column",
     "frozen",
     "frozen8",
+    "gaps_of",
     "scope_label",
     "verify",
     "verify_capture",

@@ -18,8 +18,29 @@ MASK_SHOWS = "mask_shows"
 """Of attention with a mask whose numbers the recorder saw: how many scores of one head it shows if it is causal, 0 if
 it is another mask. Not there: nobody saw the mask."""
 
+INSIDE = "inside_of"
+"""The operator that this one is a part of, where a tensor class (a DTensor) answers an operator by running others: its
+name, and the tensors with their placements."""
+
+NESTED = "nested_sizes"
+"""Of an operator with nested tensors, the sizes of their parts: `{"arguments": {name: [[2, 8], [5, 8]]}, "results":
+{slot: …}}`. The type of a nested tensor has one shape, that of all its numbers packed."""
+
+SPARSE = "sparse_entries"
+"""Of an operator with sparse tensors, how many numbers each stores when it runs: `{"arguments": {name: entries},
+"results": {slot: entries}}`; null where nobody can tell."""
+
+ROWS = "rows_in_groups"
+"""Of a product in groups whose ends the recorder saw: how many rows (or columns) are in any group at all."""
+
 MODULE = "module"
 """Of a module that is kept whole as one operator: its `repr`, such as `MaxPool2d(kernel_size=3, stride=2)`."""
+
+NOT_KNOWN = "not known"
+"""Of an operator that is recorded without something that belongs to it: what that is."""
+
+STARTS_FROM = "starts_from"
+"""Of a backward operator: dtype and shape of each gradient that backward() itself hands it, which nothing made."""
 
 UNPAIRED = "unpaired"
 """Of a backward operator that has no forward operator: why, as the end of a sentence."""

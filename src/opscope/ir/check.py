@@ -261,13 +261,26 @@ def _fact(name: str, table: Table, fact: Fact, capture: Capture) -> Iterator[str
         if field.unit == "time" and column.unit not in TIME_UNITS:
             units = ", ".join(TIME_UNITS)
             yield f"table {name!r}: column {field.name!r} has the unit {column.unit!r}, not one of {units}"
+        if field.unit not in ("", "time", column.unit):
+            yield f"table {name!r}: column {field.name!r} has the unit {column.unit!r}, not {field.unit!r}"
         if len(column.values) != len(table.index):
             continue  # said above
+        if len(column.values) and (holds := _holds(column)) != field.holds:
+            yield f"table {name!r}: column {field.name!r} holds {holds}, not {field.holds}"
+            continue
         if field.refers:
             yield from _references(f"table {name!r}: column {field.name!r}", table, column, field, capture)
         elif field.members:
-            numbers = np.asarray(column.values)[column.known]
+            values = column.values
+            numbers = np.asarray(values)[column.known] if isinstance(values, np.ndarray) else _flat(values)
             yield from _range(f"table {name!r}: row of column {field.name!r}", numbers, 0, len(field.members))
+
+
+def _holds(column: Column) -> str:
+    """What is in the rows of a column, in the words of `facts.Field.holds`."""
+    if isinstance(column.values, np.ndarray):
+        return "numbers" if column.values.dtype.kind in "biuf" else "text"
+    return "text" if isinstance(column.values[0], str) else "lists"
 
 
 def _references(what: str, table: Table, column: Column, field: Field, capture: Capture) -> Iterator[str]:

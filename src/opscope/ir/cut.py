@@ -235,7 +235,8 @@ def _fields(table: Table) -> tuple[Field, ...]:
 
 def _referring(column: Column, nodes: Int32) -> Column:
     """A column of node numbers with the new ones. One number that is gone is not known; of a list, the rest stays."""
-    ends = np.append(nodes, [NULL])  # the node after the last one is no node: what lives to the end
+    # What lives to the end of the program names the node after the last one, then as before.
+    ends = np.append(nodes, [np.count_nonzero(nodes >= 0), NULL])
     if isinstance(column.values, np.ndarray):
         old = np.clip(column.values.astype(np.int64), NULL, len(nodes))
         new = ends[old]

@@ -22,10 +22,10 @@ class Dtype(NamedTuple):
 # name  bits  family  other spellings (any case): ONNX, XLA and JAX, NumPy, C, Hidet, MegEngine's .mge files, Paddle
 TABLE = """
 bool              8   bool       boolean pred bool8 b1
-int1              1   int        int1b
-int2              2   int        int2b s2
+int1              1   int        int1b intb1
+int2              2   int        int2b s2 intb2
 int3              3   int        int3b
-int4              4   int        int4b s4
+int4              4   int        int4b s4 intb4
 int5              5   int
 int6              6   int
 int7              7   int
@@ -36,7 +36,7 @@ int64             64  int        s64 i64 long
 uint1             1   uint       uint1b
 uint2             2   uint       uint2b u2
 uint3             3   uint       uint3b
-uint4             4   uint       uint4b u4
+uint4             4   uint       uint4b u4 uintb4
 uint5             5   uint
 uint6             6   uint
 uint7             7   uint
@@ -52,10 +52,10 @@ float64           64  float      f64 double fp64
 float8            8   float      f8
 float8_e3m4       8   float      f8e3m4 float8e3m4
 float8_e4m3       8   float      f8e4m3 float8e4m3
-float8_e4m3fn     8   float      f8e4m3fn float8e4m3fn
+float8_e4m3fn     8   float      f8e4m3fn float8e4m3fn fp8_e4m3fn
 float8_e4m3fnuz   8   float      f8e4m3fnuz float8e4m3fnuz
 float8_e4m3b11fnuz 8  float      f8e4m3b11fnuz float8e4m3b11fnuz
-float8_e5m2       8   float      f8e5m2 float8e5m2
+float8_e5m2       8   float      f8e5m2 float8e5m2 fp8_e5m2
 float8_e5m2fnuz   8   float      f8e5m2fnuz float8e5m2fnuz
 float8_e8m0fnu    8   float      f8e8m0fnu float8e8m0 float8_e8m0
 float6_e2m3fn     6   float      f6e2m3fn float6e2m3
@@ -63,14 +63,17 @@ float6_e3m2fn     6   float      f6e3m2fn float6e3m2
 float4_e2m1fn     4   float      f4e2m1fn float4e2m1
 float4_e2m1fn_x2  8   float
 complex32         32  complex    chalf
+bcomplex32        32  complex
 complex64         64  complex    c64 cfloat
 complex128        128 complex    c128 cdouble
-qint8             8   quantized  quantizeds8
+qint8             8   quantized  quantizeds8 qint8_narrow
 quint8            8   quantized  quantized8asymm
 qint16            16  quantized  quantizeds16
 qint32            32  quantized  quantizeds32
 qint4             4   quantized  quantizeds4
 quint4            4   quantized  quantized4asymm
+quint2            2   quantized
+qint2             2   quantized
 qint1             1   quantized  quantizeds1
 quint4x2          4   quantized
 quint2x4          2   quantized
@@ -101,7 +104,9 @@ _BY_NAME = {name: dtype for dtype, spellings in _ENTRIES for name in (dtype.name
 PREFIX = re.compile(r"^(?:[a-z_]\w*\.)+")
 AROUND = re.compile(r"^tensor\((\w+)\)$")
 VECTOR = re.compile(r"^(\w+?)x(\d+)$")  # Hidet's float16x2: one element of two lanes
-_MOST_LANES = 1024
+SPARSE = re.compile(r"^(sparse_\w+)\((\w+)\)$")
+"""A tensor that stores only some of its numbers: the shape does not say how many, so it has no known size."""
+MOST_LANES = 1024
 
 
 def names() -> dict[str, Dtype]:
@@ -118,9 +123,27 @@ def find(name: str) -> Dtype | None:
     found = _BY_NAME.get(text)
     if found is None and (vector := VECTOR.match(text)):
         lane, lanes = _BY_NAME.get(vector[1]), int(vector[2][:5])
-        if lane is not None and lane.bits is not None and 0 < lanes <= _MOST_LANES:
+        if lane is not None and lane.bits is not None and 0 < lanes <= MOST_LANES:
             return Dtype(text, lane.bits * lanes, lane.family)
     return found
+
+
+def sparse(layout: str, name: str) -> str:
+    """
+    >>> sparse("sparse_csr", "float32")
+    'sparse_csr(float32)'
+    """
+    return f"{layout}({name})"
+
+
+def is_sparse(name: str) -> bool:
+    return name.startswith("sparse_") and SPARSE.match(name) is not None
+
+
+def of_element(name: str) -> str:
+    """`float32` of `sparse_csr(float32)`."""
+    found = SPARSE.match(name)
+    return name if found is None else found[2]
 
 
 def bits_of(name: str) -> int | None:

@@ -23,6 +23,14 @@ CHANGE_CLASSES = ("fused", "split", "rewritten", "changed", "moved", "removed", 
 # How we know that operators of two stages belong together.
 EVIDENCE = ("reported", "name", "structure")
 
+# The figures that something which is missing from a graph makes too low: MACs and FLOPs; bytes moved; activations and
+# live memory; which parameters there are, and which are used.
+GAP_TOUCHES = ("compute", "traffic", "memory", "parameters")
+
+# Kinds of pairs of nodes, of sets of nodes, and of a framework's own texts. Captures may hold others too.
+LINK_KINDS = ("grad", "recompute", "alias", "control")
+GROUP_KINDS = ("kernel", "partition", "pattern")
+LISTING_KINDS = ("table", "code", "native", "signature", "symbols", "breaks")
 STAGE_LINK_KINDS = ("lowers", "flows", "communicates")
 
 

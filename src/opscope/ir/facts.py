@@ -2,7 +2,11 @@
 
 A fact is a `Table` whose `fact` names one of these kinds. It is found by that name and its stage, never by its title.
 `verify_capture` checks a table against its declaration, `map_table` carries it along when a graph is cut or gets other
-pools, and `viewer/src/wire/facts.ts` is generated from here (`python -m opscope.ir.generated`).
+pools, and `viewer/src/wire/facts.ts` is generated from here (`make viewer`).
+
+Two facts are part of the graph's own structure and so are not tables: which lines of a text belong to which nodes
+(`capture.Listing`), and which files a graph comes from (frames of stacks, and the attribute `FILE` of kernels;
+`files` lists both).
 
 A table without a kind is the user's own, or a framework's: it has columns and rows, and no promise beyond that.
 """
@@ -13,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .enumerations import CHANGE_CLASSES, EVIDENCE, HOW, MEMORY_CLASSES
+from .enumerations import CHANGE_CLASSES, EVIDENCE, GAP_TOUCHES, HOW, MEMORY_CLASSES, PHASES
 
 # What the rows of a table are: `op` is the name of an operator (a string of the pools), `row` nothing but a row.
 BY = ("node", "value", "scope", "group", "op", "row")
@@ -29,6 +33,7 @@ class Field:
     name: str
     doc: str
     unit: str = ""  # "time": any of TIME_UNITS
+    holds: str = "numbers"  # or "text", or "lists" of numbers
     refers: str = ""  # numbers of `node`, or of `node before`: those of the stage that this one was made from
     members: tuple[str, ...] = ()  # an enumeration: the column holds positions in it
     optional: bool = False
@@ -95,22 +100,50 @@ PARAMETERS = Fact(
     ),
 )
 KINDS = Fact(
-    "kinds", "The operation behind an operator's name.", ("op",), (Field("kind", "one name in every framework"),)
+    "kinds",
+    "The operation behind an operator's name, and of nodes that are another one than their name says.",
+    ("op", "node"),
+    (Field("kind", "one name in every framework", holds="text"),),
 )
 VALUES = Fact(
     "values",
     "Numbers of tensors, and statistics of them.",
     ("value",),
     (
-        Field("values", "the numbers themselves, or the first of them", optional=True),
+        Field("values", "the numbers themselves, or the first of them", holds="lists", optional=True),
+        Field("norm", "the square root of the sum of their squares", optional=True),
         Field("min", "the smallest number", optional=True),
         Field("max", "the largest number", optional=True),
         Field("mean", "their mean", optional=True),
         Field("std", "their standard deviation", optional=True),
         Field("nan", "how many are not a number", optional=True),
         Field("inf", "how many are infinite", optional=True),
-        Field("zeros", "how many are zero", optional=True),
     ),
+)
+GRADIENTS = Fact(
+    "gradients",
+    "What was seen of the gradients that an autograd engine handed on, by the value of each.",
+    ("value",),
+    (
+        Field("place", "the device that it lay on, as the framework writes it", holds="text", optional=True),
+        Field("evidence", "how its type is known", holds="text", optional=True),
+        Field("out_slot", "which result of the node it is", optional=True),
+        Field("out_rank", "its place in that result, where it is a list", optional=True),
+        Field("in_slot", "which argument of the next node it is added to", optional=True),
+        Field("in_rank", "its place in that argument", optional=True),
+        Field("norm", "the root of the sum of its squares", optional=True),
+        Field("min", "the smallest number", optional=True),
+        Field("max", "the largest number", optional=True),
+        Field("mean", "the mean", optional=True),
+        Field("nan", "how many are not a number", "elements", optional=True),
+        Field("inf", "how many are infinite", "elements", optional=True),
+    ),
+)
+IDS = Fact(
+    "ids",
+    "The numbers that a framework itself gives to operators and tensors; its messages speak of them.",
+    ("node", "value"),
+    (Field("id", "the number"),),
 )
 CHANGES = Fact(
     "changes",
@@ -118,10 +151,10 @@ CHANGES = Fact(
     ("row",),
     (
         Field("class", "what happened", members=CHANGE_CLASSES),
-        Field("before", "the operators it happened to", refers="node before"),
-        Field("after", "the operators they became", refers="node"),
+        Field("before", "the operators it happened to", refers="node before", holds="lists"),
+        Field("after", "the operators they became", refers="node", holds="lists"),
         Field("evidence", "how we know", members=EVIDENCE),
-        Field("detail", "what is different, in words"),
+        Field("detail", "what is different, in words", holds="text"),
     ),
 )
 BREAKS = Fact(
@@ -129,12 +162,43 @@ BREAKS = Fact(
     "Where and why a compiler stopped a graph before the program ended.",
     ("row",),
     (
-        Field("file", "the source file"),
+        Field("file", "the source file", holds="text"),
         Field("line", "the line in it"),
-        Field("reason", "the compiler's reason"),
+        Field("reason", "the compiler's reason", holds="text"),
+    ),
+)
+RECOMPILES = Fact(
+    "recompiles",
+    "What a compiler compiled once more, and why.",
+    ("row",),
+    (
+        Field("frame", "the frame and the count of its compilations, as the compiler writes them", holds="text"),
+        Field("reason", "what did not hold any more", holds="text"),
+    ),
+)
+GAPS = Fact(
+    "gaps",
+    "What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in.",
+    ("scope",),
+    (
+        Field("reason", "why it is not there, as a sentence", holds="text"),
+        Field("count", "how many operators; not known: at least one"),
+        Field("inside", "it may have run in any module inside of this one, too"),
+        Field("phase", "the phase it ran in; not known: any", members=PHASES),
+        Field("op", "the operator's name; empty: not known", holds="text"),
+        Field("touches", "the figures that are too low because of it", holds="lists", members=GAP_TOUCHES),
     ),
 )
 
+# What a statistic of a tensor may be, and what the search language calls it.
+VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "numbers")
+
 FACTS: Mapping[str, Fact] = MappingProxyType(
-    {fact.name: fact for fact in (TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, CHANGES, BREAKS)}
+    {
+        fact.name: fact
+        for fact in (
+            *(TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS),
+            *(CHANGES, BREAKS, RECOMPILES, GAPS),
+        )
+    }
 )

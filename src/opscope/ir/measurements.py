@@ -107,7 +107,7 @@ def values_table(stage: int, found: Mapping[int, Measured]) -> Table:
     rows = [found[value] for value in sorted(found)]
     columns = {"values": column([row.numbers for row in rows])}
     is_filled = [row.statistics.size > 0 for row in rows]
-    for name in ("min", "max", "mean", "std"):
+    for name in ("norm", "min", "max", "mean", "std"):
         figures = np.array([getattr(row.statistics, name) for row in rows], dtype=np.float64)
         columns[name] = column(figures, known=is_filled)
     for name in ("nan", "inf"):

@@ -15,6 +15,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from opscope.errors import BadInput
+
 from .columns import Int32
 
 Row = TypeVar("Row")
@@ -103,18 +105,19 @@ class Type(NamedTuple):
 
     @property
     def elements(self) -> int | None:
-        """How many numbers it holds; None when a dimension is not known."""
+        """How many numbers it holds; None when a dimension is not known, or they are more than anything can hold."""
         if self.shape is None:
             return None
         count = 1
         for dim in self.shape:
-            if not isinstance(dim, int):
+            if not isinstance(dim, int) or not 0 <= dim < MOST_ELEMENTS:
                 return None
             count *= dim
-        return count
+        return count if count < MOST_ELEMENTS else None
 
 
 UNKNOWN = Type("", None)
+MOST_ELEMENTS = 1 << 60  # a size above is not believed
 
 
 class Scope(NamedTuple):
@@ -226,7 +229,13 @@ def attrs_to_text(attrs: Mapping[str, Any]) -> str:
 
 
 def text_to_attrs(text: str) -> dict[str, Any]:
-    return json.loads(text, object_hook=_unspell_float)
+    try:
+        attrs = json.loads(text, object_hook=_unspell_float)
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise BadInput(f"the attributes {text[:60]!r} are not JSON ({error}): the file is damaged") from None
+    if not isinstance(attrs, dict):
+        raise BadInput(f"the attributes {text[:60]!r} are not a JSON object: the file is damaged")
+    return cast("dict[str, Any]", attrs)
 
 
 def _spell_floats(value: Any) -> Any:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .cost import Argument, Cost, formula
-from .table import canonical, chains, cost_of
+from .table import Kinds, canonical, chains, cost_of, kinds_of, title
 
-__all__ = ["Argument", "Cost", "canonical", "chains", "cost_of", "formula"]
+__all__ = ["Argument", "Cost", "Kinds", "canonical", "chains", "cost_of", "formula", "kinds_of", "title"]

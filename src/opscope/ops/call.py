@@ -61,7 +61,8 @@ class Call:
 
     # -- tensors --------------------------------------------------------------------------------
 
-    def _names(self, role: str) -> tuple[str, ...]:
+    def names(self, role: str) -> tuple[str, ...]:
+        """What the framework calls the argument in that role, the likeliest first."""
         place = self.places.get(role)
         if place is None:
             return (role, *((_FIRST[role],) if role in _FIRST else ()))
@@ -70,7 +71,7 @@ class Call:
 
     def given(self, role: str) -> Type | None:
         """The tensor in that role; None if there is none. Of several parts of one tensor, the largest."""
-        for name in self._names(role):
+        for name in self.names(role):
             found = [a.type for a in self.inputs if a.name == name and a.type is not None]
             if found:
                 return found[0] if len(found) == 1 else max(found, key=lambda t: t.elements or 0)
@@ -84,7 +85,7 @@ class Call:
 
     def listed(self, role: str) -> list[Type]:
         """The tensors of a list: `tensors[0]`, `tensors[1]`, …"""
-        for name in self._names(role):
+        for name in self.names(role):
             found = [a.type for a in self.inputs if a.name.startswith(f"{name}[") and a.type is not None]
             if found:
                 return found
@@ -128,7 +129,7 @@ class Call:
     # -- other arguments --------------------------------------------------------------------------
 
     def attr(self, role: str, default: Any = None) -> Any:
-        for name in self._names(role):
+        for name in self.names(role):
             if name in self.attrs:
                 value = self.attrs[name]
                 return default if value is None else value

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from opscope.ir.attributes import WRITTEN_BEFORE
+import numpy as np
+
+from opscope.ir import dtypes
+from opscope.ir.attributes import NESTED, SPARSE, WRITTEN_BEFORE
 from opscope.ir.graph import Graph
 from opscope.ir.pools import Type
 
-from .aliases import Alias, Spelled, aliases, framework_of
+from . import odd
+from .aliases import Alias, Part, Spelled, aliases, framework_of
 from .call import Call, NotKnown, Places, bytes_of
 from .cost import ESTIMATED, UNKNOWN, ZERO, Argument, Cost, Formula, registered
 from .kinds import RULES, VIEW, Rule
@@ -47,10 +51,30 @@ def canonical(framework: str, op: str) -> str:
     return found.kind if found is not None else op
 
 
-def chains(framework: str, graph: Graph) -> Mapping[int, Cost]:
-    """What the nodes cost that are one operation together: counted once, at one of them. The others cost what
-    `cost_of` says."""
+def title(framework: str) -> str:
+    """The name of a framework as its makers write it; of one that is not known, its own."""
+    return framework_of(framework).title or framework
+
+
+def chains(framework: str, graph: Graph) -> Mapping[int, Part]:
+    """The nodes that are one operation together: counted once, at one of them. The others cost what `cost_of` says."""
     return framework_of(framework).chains(graph)
+
+
+class Kinds(NamedTuple):
+    """The kinds of the operators of a graph: by name, and of single nodes whose name does not say it."""
+
+    by_op: Mapping[int, str]  # string id of the op
+    by_node: Mapping[int, str]
+
+    def of(self, graph: Graph, node: int) -> str:
+        return self.by_node.get(node) or self.by_op[int(graph.node_op[node])]
+
+
+def kinds_of(framework: str, graph: Graph) -> Kinds:
+    ops: list[int] = np.unique(graph.node_op).tolist()
+    by_node = {node: part.kind for node, part in chains(framework, graph).items() if part.kind}
+    return Kinds({op: canonical(framework, graph.pools.strings[op]) for op in ops}, by_node)
 
 
 def cost_of(
@@ -68,13 +92,20 @@ def cost_of(
     if outputs and all(t.dtype in _PYTHON for t in outputs):
         return VIEW  # a size, or arithmetic with sizes
     try:
-        said = found.spelled
-        call = Call(inputs, outputs, attrs, found.places, said.lists, said.in_place, said.only_computed)
-        cost = _complex(found.rule(call), call)
-        return cost if cost.read is not None else _without_unread(cost, found, inputs)
+        if isinstance(attrs.get(NESTED), Mapping):
+            return odd.nested(partial(_by_entry, found), inputs, outputs, attrs)
+        return _by_entry(found, inputs, outputs, attrs)
     except (NotKnown, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
         # A file may say anything of an operator: attributes of other types, fewer dimensions than it needs.
         return Cost(how=UNKNOWN)
+
+
+def _by_entry(found: Entry, inputs: Sequence[Argument], outputs: Sequence[Type], attrs: Mapping[str, Any]) -> Cost:
+    said = found.spelled
+    call = Call(inputs, outputs, attrs, found.places, said.lists, said.in_place, said.only_computed)
+    cost = odd.sparse(found.kind, found.rule, call) if isinstance(attrs.get(SPARSE), Mapping) else found.rule(call)
+    cost = _complex(cost, call)
+    return cost if cost.read is not None else _without_unread(cost, found, inputs)
 
 
 def _registered(framework: str, op: str) -> Formula | None:
@@ -88,7 +119,7 @@ def _registered(framework: str, op: str) -> Formula | None:
 
 def _complex(cost: Cost, call: Call) -> Cost:
     """A product of complex numbers is four of real ones; how much the rest takes differs by operator."""
-    if cost.how in (ZERO, ESTIMATED) or not any(t.dtype.startswith("complex") for t in call.outputs):
+    if cost.how in (ZERO, ESTIMATED) or not any(dtypes.of_element(t.dtype).startswith("complex") for t in call.outputs):
         return cost
     causal = cost.causal if cost.causal is None or cost.causal < 0 else 4 * cost.causal
     return cost._replace(macs=4 * cost.macs, other=2 * cost.other, how=ESTIMATED, causal=causal)

@@ -9,6 +9,8 @@ from typing import Any
 
 from opscope.errors import BadInput
 
+LARGEST = 512 << 20  # bytes; what JSON says takes ten times as much in memory
+
 
 def parse(data: bytes, *, parse_int: Callable[[str], int | float] | None = None) -> Any:
     enabled = gc.isenabled()

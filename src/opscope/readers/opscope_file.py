@@ -22,4 +22,4 @@ def read(source: Source, options: Options) -> Capture:
         with source.open() as opened:
             return file.read(opened, source.size)
     except BadInput as error:
-        raise BadInput(f"{source.name}: {error}") from None
+        raise error.named(source.name) from None

@@ -17,12 +17,17 @@ from opscope.errors import BadInput
 
 _LONGEST_NUMBER = 4300  # digits or bytes; more is no id and takes quadratic time to parse
 
+# What may make a key that takes for ever to hash: tuples and frozen sets (they hold each other), and numbers beyond 64
+# bits, of which as many as one likes fall into the same place of a dict. Traces have none of them.
+_COMPOUND = frozenset(b")t\x85\x86\x87\x8f\x90\x91")
+_LONGEST_KEY = 18  # digits, or bytes
+
 # What builds plain data and cannot ask for more memory than the file has: opcodes without an argument,
 # with one of fixed size, and short strings. A run of them is skipped by one regular expression, in C;
 # each alternative takes an opcode with exactly its argument.
 _SHORT = b"|".join(re.escape(bytes([size])) + b".{%d}" % size for size in range(256))
 _PLAIN = re.compile(
-    rb"(?:[\x94N()\]}\x85-\x89letsuad012\x8f-\x91]|\x8c(?:" + _SHORT + rb")|[Khq\x80].|M..|[Jj].{4}|G.{8})+", re.DOTALL
+    rb"(?:[\x94N(\]}\x88\x89lesuad012]|\x8c(?:" + _SHORT + rb")|[Khq\x80].|M..|[Jj].{4}|G.{8})+", re.DOTALL
 )
 
 _SIZES: dict[int, tuple[str, int]] = {  # opcodes followed by a length and that many bytes
@@ -97,6 +102,7 @@ class _PlainUnpickler(pickle.Unpickler):
 def scan(data: bytes, name: str) -> None:
     """Refuse a pickle that could do anything but build plain data within the size of its file."""
     pos, end = 0, len(data)
+    has_odd_keys = False
     skip = _PLAIN.match
     while True:
         run = skip(data, pos)
@@ -107,13 +113,19 @@ def scan(data: bytes, name: str) -> None:
         op = data[pos]
         pos += 1
         if op == ord("."):
+            if has_odd_keys:
+                _refuse_odd_keys(data[:pos], name)
             return
+        if op in _COMPOUND:
+            has_odd_keys = True
+            continue
         if op in _SIZES or op in _NUMBERS:
             code, width = _SIZES.get(op) or _NUMBERS[op]
             size = _number(data, pos, code, width, name)
             left = end - pos - width
             if size > left or (op in _NUMBERS and size > _LONGEST_NUMBER):
                 _damaged(name, f"at byte {pos}: {size:,} bytes are announced, {left:,} are left")
+            has_odd_keys |= op in _NUMBERS and size > 8
             pos += width + size
         elif op == ord("r"):  # LONG_BINPUT: the unpickler makes its memo as long as the index says
             index = _number(data, pos, "<I", 4, name)
@@ -125,11 +137,64 @@ def scan(data: bytes, name: str) -> None:
                 _damaged(name, f"at byte {pos}: a frame that is longer than the file")
             pos += 8
         elif op in _LINES:
-            pos = _line(data, pos, op, name)
+            start, pos = pos, _line(data, pos, op, name)
+            has_odd_keys |= op in b"ILF" and pos - start > _LONGEST_KEY
         elif op in _CALLS:
             raise _unsafe(name, _target(data, pos - 1))
         else:
             _damaged(name, f"at byte {pos - 1}: {op:#04x} is no pickle opcode")
+
+
+def _refuse_odd_keys(data: bytes, name: str) -> None:
+    """Follow what each opcode leaves on the stack, as far as it tells whether a key is plain: a number or a text."""
+    import pickletools
+
+    stack: list[bool | None] = []  # whether it is plain; None is a mark
+    memo: dict[int, bool] = {}
+
+    def above_mark() -> list[bool | None]:
+        at = len(stack) - 1 - stack[::-1].index(None)
+        found = stack[at + 1 :]
+        del stack[at:]
+        return found
+
+    def check(keys: list[bool | None], where: int) -> None:
+        if not all(keys):
+            _damaged(name, f"at byte {where}: a key of a dict or set that is neither a text nor a number of 64 bits")
+
+    try:
+        for opcode, argument, where in pickletools.genops(data):
+            kind = opcode.name
+            if kind == "MARK":
+                stack.append(None)
+            elif kind in ("TUPLE", "LIST", "DICT", "FROZENSET"):
+                inside = above_mark()
+                check(inside[::2] if kind == "DICT" else inside if kind == "FROZENSET" else [], where or 0)
+                stack.append(False)
+            elif kind in ("TUPLE1", "TUPLE2", "TUPLE3"):
+                del stack[-int(kind[-1]) :]
+                stack.append(False)
+            elif kind in ("SETITEMS", "ADDITEMS", "APPENDS"):
+                inside = above_mark()
+                check(inside[::2] if kind == "SETITEMS" else inside if kind == "ADDITEMS" else [], where or 0)
+            elif kind == "SETITEM":
+                check(stack[-2:-1], where or 0)
+                del stack[-2:]
+            elif kind in ("APPEND", "POP"):
+                stack.pop()
+            elif kind == "POP_MARK":
+                above_mark()
+            elif kind == "DUP":
+                stack.append(stack[-1])
+            elif kind in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):
+                memo[len(memo) if kind == "MEMOIZE" else int(argument or 0)] = bool(stack[-1])
+            elif kind in ("GET", "BINGET", "LONG_BINGET"):
+                stack.append(memo[int(argument or 0)])
+            elif kind not in ("PROTO", "FRAME", "STOP"):
+                is_large = isinstance(argument, int) and argument.bit_length() > 64
+                stack.append(not is_large and not kind.startswith("EMPTY_"))
+    except (IndexError, KeyError, ValueError) as error:
+        _damaged(name, f"{type(error).__name__}: {error}")
 
 
 def _target(data: bytes, at: int) -> str:

@@ -14,6 +14,7 @@ from typing import Protocol, cast
 from opscope.errors import BadInput, OpscopeError
 from opscope.ir import Capture
 
+from .deadline import deadline
 from .source import Options, Source
 from .unsupported import explain
 
@@ -25,13 +26,15 @@ BUILT_IN = {
     "pt2": "opscope.readers.torch.pt2",
     "torchscript": "opscope.readers.torch.torchscript",
     "chakra": "opscope.readers.torch.chakra",
+    "torch-trace": "opscope.readers.torch.compiler",
     "megengine": "opscope.readers.megengine",
     "jittor-trace": "opscope.readers.jittor",
     "paddle-pir": "opscope.readers.paddle.pir",
     "paddle-dump": "opscope.readers.paddle.dump",
     "hidet": "opscope.readers.hidet",
     "model-explorer": "opscope.readers.model_explorer",
-    "paddle-log": "opscope.readers.paddle.glog",  # looks through the whole file, so last
+    "paddle-log": "opscope.readers.paddle.glog",  # this one and the next look through the whole file, so last
+    "hidet-output": "opscope.readers.hidet.output",
 }
 
 
@@ -74,12 +77,29 @@ def _named(name: str, owner: str, module: object) -> Reader:
     return reader
 
 
+class Unexpected(BadInput):
+    """A reader failed in a way that it did not foresee: the file is damaged, and opscope should have said how."""
+
+
 def read(source: Source, options: Options) -> Capture:
     """The capture in a source, by the first reader that recognises its content."""
-    for reader in readers():
-        if reader.match(source):
-            try:
-                return reader.read(source, options)
-            except MemoryError:
-                raise BadInput(f"{source.name}: reading it takes more memory than there is") from None
-    raise explain(source)
+    with deadline(source.name, source.size):
+        try:
+            source = source.unpacked()
+            for reader in readers():
+                if reader.match(source):
+                    return reader.read(source, options)
+            raise explain(source)
+        except OpscopeError:
+            raise
+        except MemoryError:
+            raise BadInput(f"{source.name}: reading it takes more memory than there is") from None
+        except RecursionError:
+            raise BadInput(f"{source.name}: it is nested too deep to be honest") from None
+        except OSError as error:
+            raise BadInput(f"{source.name}: cannot be read ({error.strerror or error})") from None
+        except Exception as error:
+            raise Unexpected(
+                f"{source.name}: cannot be read: {type(error).__name__}: {error}. It may be damaged; if it is not, "
+                "this is a mistake of opscope's: `opscope --debug` shows where"
+            ) from error

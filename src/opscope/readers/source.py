@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
+import stat
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +16,16 @@ from typing import BinaryIO
 from opscope.errors import BadInput
 
 HEAD = 4096
+GZIP = b"\x1f\x8b"
+_MOST_UNPACKED = 1 << 28  # bytes of a compressed file
+LARGEST = 1 << 30  # bytes that are read as a whole; weights beside a graph are not
+_LONGEST_LINE = 1 << 20
+_KINDS = {
+    stat.S_IFIFO: "a pipe: write what comes out of it to a file first",
+    stat.S_IFSOCK: "a socket, not a file",
+    stat.S_IFCHR: "a device, not a file",
+    stat.S_IFBLK: "a device, not a file",
+}
 
 
 @dataclass(frozen=True)
@@ -33,19 +47,13 @@ class Source:
     def of(path: str | os.PathLike[str]) -> Source:
         """A path that exists and can be read."""
         path = Path(path)
-        name = str(path)
+        source = Source(str(path), path)
         try:
-            if not path.is_dir():
-                if not path.is_file() and path.exists():
-                    raise BadInput(f"{name}: neither a file nor a folder")
-                with path.open("rb"):
-                    pass
-        except FileNotFoundError:
-            raise BadInput(f"{name}: no such file or folder") from None
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise BadInput(f"{name}: cannot be read ({reason})") from None
-        return Source(name, path)
+            if not source.is_folder:
+                source.open().close()
+        except ValueError as error:  # a zero byte in the name
+            raise BadInput(f"{source.name}: cannot be read ({error})") from None
+        return source
 
     @property
     def is_folder(self) -> bool:
@@ -53,25 +61,89 @@ class Source:
 
     @cached_property
     def size(self) -> int:
+        """Of a folder, that of the files right in it."""
         if self.data is not None:
             return len(self.data)
-        return 0 if self.is_folder or self.path is None else self.path.stat().st_size
+        if self.path is None:
+            return 0
+        try:
+            if self.is_folder:
+                with os.scandir(self.path) as entries:
+                    return sum(entry.stat().st_size for entry in entries if entry.is_file())
+            return self.path.stat().st_size
+        except OSError as error:
+            raise _unreadable(self.name, error) from None
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes, by which formats are told apart."""
-        if self.is_folder:
+        """The first bytes, by which formats are told apart. What has no size, as in /proc, has none."""
+        if self.is_folder or not self.size:
             return b""
         with self.open() as file:
             return file.read(HEAD)
 
     def open(self) -> BinaryIO:
+        """The file, if it is one: whoever opens a pipe waits for its other end, and a device for ever."""
         if self.data is not None or self.path is None:
             return io.BytesIO(self.data or b"")
-        return self.path.open("rb")
+        try:
+            _refuse_special(self.name, self.path.stat().st_mode)
+            handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+            file = os.fdopen(handle, "rb")
+            _refuse_special(self.name, os.fstat(handle).st_mode)  # it may have become another one
+        except OSError as error:
+            raise _unreadable(self.name, error) from None
+        return file
 
-    def read(self) -> bytes:
+    def read(self, most: int = LARGEST) -> bytes:
+        """All of it, where that is not more than `most`: memory is asked for only then."""
+        self._check_size(most)
         if self.data is not None:
             return self.data
-        with self.open() as file:
-            return file.read()
+        try:
+            with self.open() as file:
+                data = file.read(self.size)
+        except OSError as error:
+            raise _unreadable(self.name, error) from None
+        if len(data) < self.size:
+            raise BadInput(f"{self.name}: it became shorter while it was read: read it again when it is complete")
+        return data
+
+    def unpacked(self) -> Source:
+        """What a gzip file holds, where that is not too much, under the name of the file; any other source as it is."""
+        if not self.head.startswith(GZIP):
+            return self
+        try:
+            with self.open() as file, gzip.GzipFile(fileobj=file) as unpacking:
+                data = unpacking.read(_MOST_UNPACKED + 1)
+        except (OSError, EOFError, zlib.error):
+            raise BadInput(f"{self.name}: a gzip file that is cut off or damaged: copy it again") from None
+        if len(data) > _MOST_UNPACKED:
+            raise BadInput(f"{self.name}: more than {_MOST_UNPACKED:,} bytes when unpacked: unpack it first (gunzip)")
+        return Source(self.name, data=data)
+
+    def lines(self, most: int = LARGEST) -> Iterator[str]:
+        """The lines of a text, one after the other: it is never in memory as a whole."""
+        self._check_size(most)
+        with self.open() as raw, io.TextIOWrapper(raw, "utf-8", errors="replace") as text:
+            number = 0
+            while line := text.readline(_LONGEST_LINE):
+                number += 1
+                if len(line) == _LONGEST_LINE:
+                    raise BadInput(f"{self.name}: line {number:,} is longer than {_LONGEST_LINE:,} characters: refused")
+                yield line.rstrip("\n")
+
+    def _check_size(self, most: int) -> None:
+        if self.size > most:
+            raise BadInput(f"{self.name}: {self.size:,} bytes; {most:,} are the most for a file of this kind")
+
+
+def _refuse_special(name: str, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise BadInput(f"{name}: {_KINDS.get(stat.S_IFMT(mode), 'neither a file nor a folder')}")
+
+
+def _unreadable(name: str, error: OSError) -> BadInput:
+    if isinstance(error, FileNotFoundError):
+        return BadInput(f"{name}: no such file or folder")
+    return BadInput(f"{name}: cannot be read ({error.strerror or error})")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import zipfile
 
 from opscope.errors import BadInput
+from opscope.wire.archive import open_zip
 
 from .source import Source
 
@@ -22,7 +22,6 @@ _MAGIC: list[tuple[bytes, str, str]] = [
     (b"ARROW1", "an Arrow file", "open the .opscope file it comes from"),
     (b"%PDF", "a PDF", "open the .opscope file it was exported from"),
     (b"\x89PNG", "a picture", "open the .opscope file it was exported from"),
-    (b"\x1f\x8b", "a gzip file", "unpack it first (gunzip)"),
     (b"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it first (zstd -d)"),
 ]
 
@@ -72,9 +71,9 @@ def _identify(source: Source) -> tuple[str, str]:
 
 def _zip(source: Source, by_name: tuple[str, str] | None) -> tuple[str, str]:
     try:
-        with source.open() as file, zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        with source.open() as file:
+            names = open_zip(file).namelist()
+    except Exception:  # zipfile meets damage with many kinds
         return "a zip file that is cut off or damaged", "copy it again"
     if any(name.endswith(".npy") for name in names):
         return "a numpy archive", "arrays have no graph"

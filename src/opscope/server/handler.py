@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from io import BufferedIOBase
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs
 
@@ -12,6 +13,7 @@ from opscope.errors import OpscopeError
 from opscope.export import page
 
 from .access import has_token, own_host, own_origin
+from .strict import StrictLines, is_ambiguous
 
 if TYPE_CHECKING:
     from .serving import HttpServer
@@ -38,10 +40,40 @@ class Handler(BaseHTTPRequestHandler):
     server_version = "opscope"
     sys_version = ""
     timeout = 60  # seconds for a silent connection
+    raw_requestline: bytes
 
     @property
     def _server(self) -> HttpServer:
         return cast("HttpServer", self.server)
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = cast("BufferedIOBase", StrictLines(self.rfile))
+
+    def parse_request(self) -> bool:
+        """What the standard library forgives and another program may read in another way is no request for us."""
+        if not self.raw_requestline.endswith(b"\r\n"):
+            self.requestline, self.request_version, self.command = "", "HTTP/1.1", ""
+            self.send_error(HTTPStatus.BAD_REQUEST)
+            return False
+        lines = cast("StrictLines", self.rfile)
+        lines.in_headers = True
+        try:
+            if not super().parse_request():
+                return False
+        finally:
+            lines.in_headers = False
+        if lines.is_bad or is_ambiguous(self.headers) or self._has_body() != (self.command == "POST"):
+            self.send_error(HTTPStatus.BAD_REQUEST)
+            return False
+        return True
+
+    def _has_body(self) -> bool:
+        """A body that is not read would be taken for the next request. A POST may leave its length out: it is refused
+        with a better word later."""
+        if self.command == "POST":
+            return True
+        return "Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0").strip() != "0"
 
     # -- ways in ----------------------------------------------------------------------------------
 
@@ -136,8 +168,9 @@ class Handler(BaseHTTPRequestHandler):
     def _source(self, query: dict[str, list[str]]) -> None:
         shown = self._server.shelf.get(query.get("capture", ["0"])[0])
         text = None if shown is None else shown.source(query.get("path", [""])[0])
-        if text is None:
-            return self._json(HTTPStatus.NOT_FOUND, {"error": "the text of this file is not known"})
+        if not isinstance(text, str):
+            why = "the text of this file is not known" if text is None else f"this file is not read: {text.why}"
+            return self._json(HTTPStatus.NOT_FOUND, {"error": why})
         self._send(HTTPStatus.OK, "text/plain; charset=utf-8", text.encode("utf-8", "replace"))
 
     def _open(self, query: dict[str, list[str]]) -> None:

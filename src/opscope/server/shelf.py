@@ -6,6 +6,7 @@ import hashlib
 import io
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from threading import RLock
 from typing import Any
 
@@ -13,14 +14,14 @@ from opscope import wire
 from opscope.analysis.annotate import annotate, costs_alone
 from opscope.export.page import capture_bytes
 from opscope.ir import Capture
-from opscope.sources import NamedSources
+from opscope.sources import NamedSources, Refused
 
 _MANY_NODES = 200_000  # a graph of more is sent first and counted when the page has drawn it
 
 
 @dataclass
 class Shown:
-    """One capture. A `local` one was opened or made on this machine: its own source files may be read."""
+    """One capture. Of a `local` one, opened or made on this machine, source files below the current folder are read."""
 
     name: str
     capture: Capture
@@ -59,9 +60,9 @@ class Shown:
 
     @cached_property
     def _sources(self) -> NamedSources:
-        return NamedSources(self.capture, local=self.local)
+        return NamedSources(self.capture, [Path.cwd()] if self.local else [])
 
-    def source(self, path: str) -> str | None:
+    def source(self, path: str) -> str | Refused | None:
         """The text of a file that the capture names, by exactly that name; of any other, nothing."""
         with self._lock:
             return self._sources.text(path)

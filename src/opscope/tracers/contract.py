@@ -102,7 +102,7 @@ class Tracer:
     """How one framework is captured."""
 
     name: str  # as its makers write it, for messages
-    how: tuple[str, ...]  # the values of `how=`; the first is the default
+    how: tuple[str, ...]  # the values of `how=`: "auto", the default, "record", and the framework's own
     trace: Trace
     start: Callable[[Options], Session]
     refuses: Mapping[str, str] = field(default_factory=dict[str, str])  # option of a recording -> why not

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .arguments import tensors_in
+from .arguments import attributes_of, is_a, tensors_in
 
+frame_at = sys._getframe  # pyright: ignore[reportPrivateUsage]  # how many calls up; 0: here. Python has no public one
 OWN = str(Path(__file__).parents[1]) + os.sep  # files below it are opscope's
 _MOST_FRAMES = 12  # up the stack, in search of a name
 _MOST_ITEMS = 256  # of a container among the user's variables that is looked into
@@ -19,7 +20,7 @@ _IS_FUNCTION = 0x1  # CO_OPTIMIZED: the locals are not a dictionary of their own
 
 def users_frame() -> FrameType:
     """The innermost frame that is not opscope's own: where the user's names are."""
-    frame = sys._getframe(1)
+    frame = frame_at(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN):
         frame = frame.f_back
     return frame
@@ -32,21 +33,28 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
     the user deletes later would live on in it. It is emptied again: the variables themselves are elsewhere.
     """
     held = frame.f_locals
-    copied = dict(held)
-    if sys.version_info < (3, 13) and frame.f_code.co_flags & _IS_FUNCTION:
+    is_function = frame.f_code.co_flags & _IS_FUNCTION
+    copied = dict(held) if is_function else _plain(held)  # a class body may have a mapping of its own kind
+    if sys.version_info < (3, 13) and is_function:
         held.clear()
     return copied
 
 
 def variables_of(frame: FrameType) -> dict[str, Any]:
     """Globals and locals."""
-    return {**frame.f_globals, **locals_of(frame)}
+    return {**_plain(frame.f_globals), **locals_of(frame)}
+
+
+def _plain(held: Any) -> dict[str, Any]:
+    """The variables in a namespace, whatever class of dictionary it is."""
+    found: dict[Any, Any] = dict(dict.items(held)) if is_a(held, dict) else {}
+    return {name: value for name, value in found.items() if type(name) is str}
 
 
 def held_in(frame: FrameType, kinds: type[Any] | tuple[type[Any], ...]) -> Iterator[tuple[str, Any]]:
     """What the user's variables hold of these types, with the names that he gave."""
     for name, value in variables_of(frame).items():
-        if isinstance(value, kinds) and not name.startswith("_"):
+        if is_a(value, kinds) and not name.startswith("_"):
             yield name, value
 
 
@@ -62,11 +70,11 @@ def name_in_frame(frame: FrameType | None, value: Any) -> str | None:
     if frame is None:
         return None
     own = locals_of(frame)
-    holders: list[Mapping[str, Any]] = [own, frame.f_globals]
+    holders = [own, _plain(frame.f_globals)]
     owner = own.get("self")
     if owner is not None and owner is not value:
-        attributes: dict[str, Any] = getattr(owner, "__dict__", {})
-        holders += [attributes, attributes.get("_modules") or {}]  # where torch keeps a module's parts
+        attributes = attributes_of(owner)
+        holders += [attributes, _plain(attributes.get("_modules"))]  # where torch keeps a module's parts
     for holder in holders:
         for name, held in holder.items():
             if held is value and name.isidentifier() and not name.startswith("__"):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, cast
 
 from opscope.errors import OpscopeError
 
+from .arguments import attributes_of, is_a, items_of
 from .contract import Tracer
 
 
@@ -40,8 +41,8 @@ def supported() -> str:
 
 def detect(subject: Any, *others: Any) -> str:
     """The framework that `subject` belongs to; `others` (arguments, an optimizer) help where it does not say."""
-    ways = [frameworks_of(subject), frameworks_of(others), frameworks_of(getattr(subject, "__dict__", {}))]
-    if subject is None or isinstance(subject, FunctionType | MethodType):
+    ways = [frameworks_of(subject), frameworks_of(others), frameworks_of(attributes_of(subject))]
+    if subject is None or is_a(subject, (FunctionType, MethodType)):
         # Plain code belongs to nobody by its type: what does it name, and what is there to be used?
         ways += [frameworks_named_in(subject), imported()]
     for found in ways:
@@ -65,22 +66,28 @@ def frameworks_of(value: Any) -> set[str]:
 
 
 def frameworks_of_type(kind: type[Any]) -> set[str]:
-    roots = {cls.__module__.partition(".")[0] for cls in kind.__mro__}
+    roots = {_root(cls) for cls in kind.__mro__}
     return {name for name, entry in FRAMEWORKS.items() if not roots.isdisjoint(entry.packages)}
+
+
+def _root(named: Any) -> str:
+    """The top package that a class or a function is from; nobody forbids that its `__module__` is something else."""
+    module: Any = named.__module__
+    return module.partition(".")[0] if type(module) is str else ""
 
 
 def frameworks_named_in(value: Any) -> set[str]:
     """A plain function says which framework it uses by the global names in its code."""
-    function = value.__func__ if isinstance(value, MethodType) else value
-    if not isinstance(function, FunctionType):
+    function = value.__func__ if is_a(value, MethodType) else value
+    if not is_a(function, FunctionType):
         return set()
     found: set[str] = set()
     for name in function.__code__.co_names:
         used = function.__globals__.get(name)
-        if isinstance(used, ModuleType):
-            root = used.__name__.partition(".")[0]
-        elif isinstance(used, type | FunctionType):
-            root = used.__module__.partition(".")[0]
+        if is_a(used, ModuleType):
+            root = str(attributes_of(used).get("__name__", "")).partition(".")[0]
+        elif is_a(used, (type, FunctionType)):
+            root = _root(used)
         else:
             found |= frameworks_of(used)
             continue
@@ -96,18 +103,16 @@ def imported() -> set[str]:
 def describe(value: Any) -> str:
     if value is None:
         return "the code that runs"
-    if isinstance(value, FunctionType | MethodType):
+    if is_a(value, (FunctionType, MethodType)):
         return f"the function {value.__qualname__}"
     cls = cast("type[Any]", type(value))
     return f"an object of type {cls.__module__}.{cls.__qualname__}"
 
 
 def _spread(value: Any, depth: int) -> Iterator[Any]:
-    if isinstance(value, MethodType):
+    if is_a(value, MethodType):
         yield value.__self__
-    elif isinstance(value, list | tuple | Mapping) and depth:
-        held = cast("Mapping[Any, Any] | list[Any]", value)
-        for item in held.values() if isinstance(held, Mapping) else held:
-            yield from _spread(item, depth - 1)
-    else:
-        yield value
+        return
+    yield value
+    for _, item in items_of(value) if depth else ():
+        yield from _spread(item, depth - 1)

@@ -9,35 +9,35 @@ from __future__ import annotations
 import builtins
 import contextlib
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import operator
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from types import FrameType, ModuleType, TracebackType
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
-from . import registry
+from . import leaving, registry
 from .contract import RECORDS, Options
-from .frames import OWN
+from .frames import OWN, frame_at
+from .imports import AfterImport
 from .session import NothingRecorded, Session
 
 
 class ScriptFailed(OpscopeError):
-    """The script raised an exception. `capture` holds what was recorded until then, or None; the exception
-    itself is the `__cause__`, and `report` its traceback as Python would have printed it."""
+    """The script raised an exception, or a signal ended it. `capture` holds what was recorded until then, or None; the
+    exception itself is the `__cause__`, and `report` its traceback as Python would have printed it."""
 
-    def __init__(self, message: str, report: str, capture: Capture | None) -> None:
+    def __init__(self, message: str, report: str, capture: Capture | None, code: int = 2) -> None:
         super().__init__(message)
         self.report = report
         self.capture = capture
+        self.code = code  # the exit code of a command
 
 
 def run_script(
@@ -46,16 +46,17 @@ def run_script(
     framework: str | None = None,
     how: str = "auto",
     steps: int | None = None,
+    save: Callable[[Capture], None] | None = None,
 ) -> Capture:
     """Run a script, or `package.module:callable`, and return everything that it computed; with `steps`, only up to
-    that many steps of the optimizers. The script runs to its end in any case."""
+    that many steps of the optimizers. The script runs to its end in any case. If it ends the process itself
+    (`os._exit`), nothing can be returned: then `save` is called."""
+    caller = frame_at(0)
     if is_file(path):
         place = Path(path).absolute()
-        recorder = _Recorder(framework, how, steps, sys._getframe())
-        return _run(lambda: execute(place), path, argv, place.parent, recorder)
+        return _run(lambda: execute(place), path, argv, place.parent, _Recorder(framework, how, steps, caller), save)
     split(path)
-    recorder = _Recorder(framework, how, steps, sys._getframe())
-    return _run(lambda: _call(path), path, argv, Path(), recorder)
+    return _run(lambda: _call(path), path, argv, Path(), _Recorder(framework, how, steps, caller), save)
 
 
 def is_file(path: str) -> bool:
@@ -109,29 +110,77 @@ def _call(path: str) -> Any:
     return function()
 
 
-def _run(body: Callable[[], Any], path: str, argv: Sequence[str], folder: Path, recorder: _Recorder) -> Capture:
+def _run(
+    body: Callable[[], Any],
+    path: str,
+    argv: Sequence[str],
+    folder: Path,
+    recorder: _Recorder,
+    save: Callable[[Capture], None] | None,
+) -> Capture:
     # What the script leaves behind is held until the end: what nobody holds, a lazy framework does not compute.
     held: list[Any] = []
+    owner = os.getpid()
+
+    def save_now(status: int) -> None:
+        recorder.warnings.append(f"{path} ended itself by os._exit({status})")
+        if save is not None:
+            save(recorder.finish(path))
+
     try:
-        with as_main(path, argv, folder), recorder.watching_imports():
-            held.append(body())
-    except SystemExit as leaving:
-        if leaving.code not in (None, 0):
-            recorder.warnings.append(f"{path} ended with exit code {leaving.code}")
+        with as_main(path, argv, folder), leaving.stopped_by_signals(), leaving.before_exit(save_now):
+            try:
+                with recorder.watching_imports():
+                    held.append(body())
+            except BaseException as error:
+                if os.getpid() != owner:
+                    _end_fork(error)
+                raise
+            if os.getpid() != owner:
+                _end_fork(None)
+    except SystemExit as left:
+        if left.code not in (None, 0):
+            recorder.warnings.append(f"{path} ended with exit code {left.code}")
         return recorder.finish(path)
-    except OpscopeError:
-        recorder.abort()
-        raise
     except BaseException as error:
-        report, where = report_of(error)
-        try:
-            capture = recorder.finish(path)
-        except Exception:  # what it recorded may not be computable: the script's own error matters more
-            capture = None
-        else:
-            capture.warnings.append(f"{path} failed with {type(error).__name__}: this is what it did until then")
-        raise ScriptFailed(f"{path} failed{where}: {type(error).__name__}: {error}", report, capture) from error
+        raise _failed(error, path, recorder) from error
     return recorder.finish(path)
+
+
+def _failed(error: BaseException, path: str, recorder: _Recorder) -> OpscopeError:
+    """What to say of a script that an exception ended, with what it did until then."""
+    report, where = report_of(error)
+    try:
+        capture = recorder.finish(path)
+    except Exception as reason:  # the script's own error matters more
+        if isinstance(error, OpscopeError):
+            return error
+        capture = None
+        why = "" if isinstance(reason, NothingRecorded) else f"; what it did until then is lost: {reason}"
+    else:
+        why = ""
+        capture.warnings.append(f"{path} failed with {type(error).__name__}: this is what it did until then")
+    if isinstance(error, leaving.Stopped | KeyboardInterrupt):
+        number = error.number if isinstance(error, leaving.Stopped) else signal.SIGINT
+        word = f"interrupted{where}" if number == signal.SIGINT else f"stopped by {error}{where}"
+        return ScriptFailed(f"{path} was {word}{why}", "", capture, 128 + number)
+    if isinstance(error, OpscopeError):
+        return ScriptFailed(f"{path} failed{where}: {error}{why}", "", capture)
+    return ScriptFailed(f"{path} failed{where}: {type(error).__name__}: {error}{why}", report, capture)
+
+
+def _end_fork(error: BaseException | None) -> NoReturn:
+    """End a process that the script forked as Python would have ended it. The recording is the first process's."""
+    code = 0
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    elif error is not None:
+        sys.stderr.write(report_of(error)[0])
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)
 
 
 class _Recorder:
@@ -167,7 +216,7 @@ class _Recorder:
                 self.start(name)
             elif name not in sys.modules:
                 waiting.append(name)
-        finder = _AfterImport(waiting, self.start)
+        finder = AfterImport(waiting, self.start)
         sys.meta_path.insert(0, finder)
         try:
             yield
@@ -181,13 +230,19 @@ class _Recorder:
             )
         captures: dict[str, Capture] = {}
         reasons: list[str] = []
+        failures: list[str] = []
         for name, session in reversed(list(self._sessions.items())):
             try:
                 captures[name] = session.finish()
             except NothingRecorded as reason:
                 reasons.append(str(reason))
+            except Exception as error:  # ours; the other frameworks' recordings are not to be lost with it
+                failures.append(f"opscope could not put together what {name} ran ({type(error).__name__}: {error})")
+        if not captures and failures:
+            raise OpscopeError(f"{path}: {'; '.join(failures)}")
         if not captures:
             raise NothingRecorded(f"{path}: {'; '.join(reasons)}")
+        self.warnings.extend(failures)
         below = {used for name in captures for used in registry.load(name).runs_on}
         first, *others = sorted((name for name in self._sessions if name in captures), key=lambda name: name in below)
         capture = captures[first]
@@ -197,46 +252,6 @@ class _Recorder:
                 f"{path} also used {', '.join(others)}, which is not in this capture: choose with --framework"
             )
         return capture
-
-    def abort(self) -> None:
-        for session in reversed(list(self._sessions.values())):
-            session.abort()
-
-
-class _AfterImport(importlib.abc.MetaPathFinder):
-    """Calls back when one of some modules has been imported."""
-
-    def __init__(self, names: list[str], callback: Callable[[str], None]) -> None:
-        self._names = names
-        self._callback = callback
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in self._names:
-            return None
-        self._names.remove(fullname)  # so that the search below does not come back here
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, lambda: self._callback(fullname))
-        return spec
-
-
-class _Loader(importlib.abc.Loader):
-    def __init__(self, loader: importlib.abc.Loader, then: Callable[[], None]) -> None:
-        self._loader = loader
-        self._then = then
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        # The module must look as if we had not been here: some read their own loader's resources.
-        module.__loader__ = self._loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
-        self._then()
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from opscope.errors import BadInput
 
@@ -12,6 +12,27 @@ from opscope.errors import BadInput
 # the memory that a hostile file can ask for in proportion to its size.
 _MOST_TIMES = 200
 _ALWAYS_ALLOWED = 64 << 20
+_LONGEST_DIRECTORY = 16 << 20  # of the names and places of members, which take twenty times as much in memory
+
+
+class _Opening:
+    """A file whose single reads are short while the list of its members is read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LONGEST_DIRECTORY:
+            raise BadInput(f"the list of its members takes {size:,} bytes: refused")
+        return self._file.read(size if size >= 0 else _LONGEST_DIRECTORY)
+
+
+def open_zip(file: BinaryIO) -> zipfile.ZipFile:
+    """A zip file of which only the list of members was read, if that is not too long."""
+    opened = zipfile.ZipFile(cast("BinaryIO", _Opening(file)))
+    opened.fp = file
+    return opened
 
 
 class Archive:
@@ -19,8 +40,10 @@ class Archive:
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         try:
-            self._zip = zipfile.ZipFile(file)
+            self._zip = open_zip(file)
             infos = [info for info in self._zip.infolist() if not info.is_dir()]
+        except BadInput:
+            raise
         except Exception as error:  # zipfile meets damage with many kinds: BadZipFile, IndexError, struct.error …
             raise BadInput(f"not a whole zip file ({error}); it may have been cut off: copy it again") from None
         self.names = [info.filename for info in infos]
@@ -35,6 +58,10 @@ class Archive:
                 raise BadInput(f"member {info.filename!r} points outside the file: refused")
             if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise BadInput(f"member {info.filename!r} is encrypted or compressed in a way opscope does not write")
+
+    def size(self, name: str) -> int:
+        """What a member claims to hold."""
+        return self._zip.getinfo(name).file_size
 
     def read(self, name: str) -> bytes:
         try:

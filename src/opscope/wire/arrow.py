@@ -1,16 +1,18 @@
-"""Arrow tables to bytes and back, through arro3."""
+"""Arrow tables to bytes, through arro3, and back: `ipc` reads what comes from a file, with every length checked."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import arro3.core as ac
 import numpy as np
 import numpy.typing as npt
 
 from opscope.errors import BadInput
+
+from . import ipc
 
 Columns: TypeAlias = Mapping[str, "npt.NDArray[Any] | Sequence[str] | ac.Array"]
 
@@ -31,10 +33,6 @@ def to_array(values: npt.NDArray[Any] | Sequence[str] | ac.Array) -> ac.Array:
     return ac.Array(values, type=ac.DataType.utf8())
 
 
-def to_list(array: ac.Array) -> list[Any]:
-    return cast("list[Any]", array.to_pylist())
-
-
 def to_bytes(table: ac.Table) -> bytes:
     from arro3.io import write_ipc
 
@@ -50,45 +48,40 @@ class ReadTable:
     def __init__(self, name: str, data: bytes) -> None:
         self.name = name
         try:
-            from arro3.io import read_ipc
-
-            self.table = read_ipc(io.BytesIO(data)).read_all()
-        except BaseException as error:  # a Rust panic is not an Exception
-            if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
-                raise
-            raise BadInput(f"member {name} is not a readable Arrow table ({_first_line(error)})") from None
+            self._table = ipc.Table(data)
+        except BadInput as error:
+            raise BadInput(f"member {name} is not a readable Arrow table: {error}") from None
 
     def __len__(self) -> int:
-        return self.table.num_rows
+        return self._table.length
 
-    def ints(self, column: str, dtype: type[np.generic] = np.int32) -> npt.NDArray[Any]:
+    @property
+    def names(self) -> list[str]:
+        return self._table.names
+
+    def ints(self, name: str, dtype: type[np.generic] = np.int32) -> npt.NDArray[Any]:
         """A numeric column: the bytes of the file, not copied where the file has one batch."""
-        array = self.array(column)
-        if array.null_count:
-            raise BadInput(f"member {self.name}: column {column!r} has {array.null_count} nulls")
-        values = cast("npt.NDArray[Any]", array.to_numpy())
-        if values.dtype != dtype:
-            raise BadInput(f"member {self.name}: column {column!r} is {values.dtype}, not {np.dtype(dtype)}")
+        column = self.column(name)
+        if column.has_nulls:
+            raise BadInput(f"member {self.name}: column {name!r} has nulls")
+        if column.kind != np.dtype(dtype).name:
+            raise BadInput(f"member {self.name}: column {name!r} is {column.kind}, not {np.dtype(dtype)}")
+        values = column.numbers()
         values.flags.writeable = False
         return values
 
-    def texts(self, column: str) -> list[str]:
-        return to_list(self.text_array(column))
+    def texts(self, name: str) -> list[str]:
+        return self.text_column(name).rows()
 
-    def text_array(self, column: str) -> ac.Array:
-        array = self.array(column)
-        if array.type != ac.DataType.utf8() or array.null_count:
-            raise BadInput(f"member {self.name}: column {column!r} is not a column of text without nulls")
-        return array
+    def text_column(self, name: str) -> ipc.Column:
+        """A column of text, whose rows are made when they are asked for."""
+        column = self.column(name)
+        if column.kind != "text" or column.has_nulls:
+            raise BadInput(f"member {self.name}: column {name!r} is not a column of text without nulls")
+        return column
 
-    def array(self, column: str) -> ac.Array:
-        if column not in self.table.column_names:
-            raise BadInput(
-                f"member {self.name}: column {column!r} is missing (found: {', '.join(self.table.column_names)})"
-            )
-        chunks = self.table.column(column)
-        return chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    def column(self, name: str) -> ipc.Column:
+        column = self._table.column(name)
+        if column is None:
+            raise BadInput(f"member {self.name}: column {name!r} is missing (found: {', '.join(self._table.names)})")
+        return column

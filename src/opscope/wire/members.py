@@ -13,7 +13,7 @@ from opscope.ir import Body, Frame, Graph, Groups, Links, Pools, Scope, Type
 from opscope.ir.columns import Int32, frozen
 from opscope.ir.pools import Interned, Stack, Strings, clean
 
-from .arrow import Columns, ReadTable, to_array, to_list
+from .arrow import Columns, ReadTable, to_array
 
 NODE_COLUMNS = ("op", "name", "scope", "stack", "attrs")
 VALUE_COLUMNS = ("producer", "slot", "type", "name", "storage")
@@ -52,14 +52,12 @@ def pool_tables(pools: Pools) -> dict[str, Columns]:
 
 
 def read_pools(table: Any) -> Pools:
-    """`table(name)` gives a ReadTable. Strings and attributes stay in Arrow until they are asked for."""
+    """`table(name)` gives a ReadTable. Strings and attributes stay bytes until they are asked for."""
     pools = Pools()
     strings: ReadTable = table("pools/strings")
-    texts = strings.text_array("text")
-    pools.strings = Strings.loaded(len(strings), lambda: to_list(texts))
+    pools.strings = Strings.loaded(len(strings), strings.text_column("text").rows)
     attrs: ReadTable = table("pools/attrs")
-    jsons = attrs.text_array("json")
-    pools.attr_texts = Interned[str].loaded(len(attrs), lambda: to_list(jsons))
+    pools.attr_texts = Interned[str].loaded(len(attrs), attrs.text_column("json").rows)
     types: ReadTable = table("pools/types")
     pools.types = _interned(
         [Type(d, _shape(s)) for d, s in zip(types.texts("dtype"), types.texts("shape"), strict=True)]

@@ -17,10 +17,9 @@ from opscope.errors import BadInput
 from opscope.ir import Column, Table, frozen
 from opscope.ir.pools import clean
 
-from .arrow import Columns, ReadTable, to_array, to_list
+from .arrow import Columns, ReadTable, to_array
 
 _NUMBERS = ("int8", "int16", "int32", "int64", "float64", "bool")
-_ARROW = {name: getattr(ac.DataType, name)() for name in _NUMBERS}
 
 
 def table_columns(table: Table) -> Columns:
@@ -66,27 +65,21 @@ def read_table(read: ReadTable, stage: int, by: str, units: dict[str, str], fact
 
 
 def _from_arrow(read: ReadTable, name: str, unit: str) -> Column:
-    array = read.array(f"column {name}")
-    if array.type == ac.DataType.utf8():
-        rows = to_list(array)
+    column = read.column(f"column {name}")
+    if column.kind == "text":
+        rows = column.rows()
         return Column([row or "" for row in rows], np.array([row is not None for row in rows], dtype=bool), unit)
-    if ac.DataType.is_list(array.type):
-        return Column([row or [] for row in to_list(array)], _known(read, name, len(array)), unit)
-    for kind, arrow_type in _ARROW.items():
-        if array.type == arrow_type:
-            return _numbers(read, name, array, kind, unit)
-    raise BadInput(f"member {read.name}: column {name!r} has the type {array.type}, which no table holds")
-
-
-def _numbers(read: ReadTable, name: str, array: ac.Array, dtype: str, unit: str) -> Column:
-    if array.null_count:  # files of version 1, and what other tools write
-        rows = to_list(array)
+    if column.kind == "list":
+        return Column([row or [] for row in column.rows()], _known(read, name), unit)
+    if column.kind not in _NUMBERS:
+        raise BadInput(f"member {read.name}: column {name!r} is {column.kind}, which no table holds")
+    if column.has_nulls:  # files of version 1, and what other tools write
+        rows = column.rows()
         known = np.array([row is not None for row in rows], dtype=bool)
-        return Column(np.array([0 if row is None else row for row in rows], dtype=dtype), known, unit)
-    values = cast("npt.NDArray[Any]", array.to_numpy())
-    return Column(values, _known(read, name, len(values)), unit)
+        return Column(np.array([0 if row is None else row for row in rows], dtype=column.kind), known, unit)
+    return Column(column.numbers(), _known(read, name), unit)
 
 
-def _known(read: ReadTable, name: str, rows: int) -> npt.NDArray[np.bool_]:
+def _known(read: ReadTable, name: str) -> npt.NDArray[np.bool_]:
     label = f"known {name}"
-    return read.ints(label, np.bool_) if label in read.table.column_names else np.ones(rows, dtype=bool)
+    return read.ints(label, np.bool_) if label in read.names else np.ones(len(read), dtype=bool)

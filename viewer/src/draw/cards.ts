@@ -24,12 +24,12 @@ import {
   TEXT_RIGHT,
   TITLE_SIZE,
   TITLE_WEIGHT,
-} from './metrics.ts';
+} from '../picture/sizes.ts';
 import { panelsIn, touches } from './overview.ts';
 import { roundRect } from './shapes.ts';
 import { paintSmallTitles } from './small.ts';
 import { panelOf, textOn } from './theme.ts';
-import { Bag, search } from './rtree.ts';
+import { Bag, search } from '../picture/rtree.ts';
 
 /** Text smaller than this is not read. */
 export const LEAST_TEXT = 6;

@@ -1,9 +1,9 @@
 // What changed since the stage before: a border and a badge on a box, dashed where the box is only a ghost of it.
-import { CHANGES, GHOST, SYMBOLS } from '../engine/diff.ts';
+import { CHANGES, GHOST, SYMBOLS } from '../picture/changes.ts';
 import { BoxKind, type Scene } from '../scene.ts';
 import { leavesOnScreen } from './cards.ts';
 import type { Frame } from './frame.ts';
-import { cardHeight, compact, FONT, isPill, RADIUS } from './metrics.ts';
+import { cardHeight, compact, FONT, isPill, RADIUS } from '../picture/sizes.ts';
 import { roundRect } from './shapes.ts';
 import { textOn } from './theme.ts';
 

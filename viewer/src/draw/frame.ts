@@ -3,7 +3,7 @@ import type { Paint, Scene } from '../scene.ts';
 import { parseColour } from './colour.ts';
 import type { Fitter } from './label.ts';
 import type { Pixels } from './pixels.ts';
-import type { SceneIndex } from './spatial.ts';
+import type { SceneIndex } from '../picture/spatial.ts';
 import type { Theme } from './theme.ts';
 import type { Size, View } from './viewport.ts';
 import { visible } from './viewport.ts';

@@ -52,112 +52,118 @@ export interface Gestures {
 
 const SLOP = 4;
 
+interface Place {
+  x: number;
+  y: number;
+}
+
 /** Lets an element move the camera; returns the way to stop. */
 export function bindGestures(element: HTMLElement, camera: Camera, on: Gestures = {}): () => void {
+  const pointers = new Pointers(element, camera, on);
   const wheels = new WheelReader();
-  const down = new Map<number, { x: number; y: number }>();
-  let dragged = false;
-  let pinched = false;
-  let start = { x: 0, y: 0 };
   const stop = new AbortController();
   const { signal } = stop;
-
-  const at = (event: MouseEvent): { x: number; y: number } => {
-    const box = element.getBoundingClientRect();
-    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  const wheel = (event: WheelEvent): void => {
+    event.preventDefault();
+    const meaning = wheels.read(event);
+    const { x, y } = placeIn(element, event);
+    on.grab?.();
+    if ('pan' in meaning) camera.pan(...meaning.pan);
+    else camera.zoomAt(x, y, meaning.zoom);
   };
-
-  element.addEventListener(
-    'wheel',
-    (event) => {
-      event.preventDefault();
-      const meaning = wheels.read(event);
-      const { x, y } = at(event);
-      on.grab?.();
-      if ('pan' in meaning) camera.pan(...meaning.pan);
-      else camera.zoomAt(x, y, meaning.zoom);
-    },
-    { passive: false, signal },
-  );
-
-  element.addEventListener(
-    'pointerdown',
-    (event) => {
-      if (event.button > 1) return;
-      element.setPointerCapture(event.pointerId);
-      const here = at(event);
-      if (down.size === 0) {
-        start = here;
-        dragged = false;
-        pinched = false;
-      } else {
-        pinched = true;
-      }
-      down.set(event.pointerId, here);
-    },
-    { signal },
-  );
-
-  element.addEventListener(
-    'pointermove',
-    (event) => {
-      const before = down.get(event.pointerId);
-      const here = at(event);
-      if (before === undefined) {
-        if (down.size === 0) on.hover?.(here.x, here.y);
-        return;
-      }
-      if (!dragged && !pinched && Math.hypot(here.x - start.x, here.y - start.y) < SLOP) return;
-      if (!dragged) {
-        dragged = true;
-        element.style.cursor = 'grabbing';
-        on.grab?.();
-      }
-      const other = [...down].find(([id]) => id !== event.pointerId)?.[1];
-      if (other === undefined) {
-        camera.pan(here.x - before.x, here.y - before.y);
-      } else {
-        const [was, is] = [Math.hypot(before.x - other.x, before.y - other.y), Math.hypot(here.x - other.x, here.y - other.y)];
-        camera.pan((here.x - before.x) / 2, (here.y - before.y) / 2);
-        if (was > 0 && is > 0) camera.zoomAt((here.x + other.x) / 2, (here.y + other.y) / 2, is / was);
-      }
-      down.set(event.pointerId, here);
-    },
-    { signal },
-  );
-
-  const up = (event: PointerEvent): void => {
-    if (!down.delete(event.pointerId) || down.size > 0) return;
-    element.style.cursor = '';
-    if (event.type === 'pointerup' && !dragged && !pinched && event.button === 0) on.tap?.(start.x, start.y, event);
+  const menu = (event: MouseEvent): void => {
+    if (on.menu === undefined) return;
+    event.preventDefault();
+    const { x, y } = placeIn(element, event);
+    on.menu(x, y, event);
   };
-  element.addEventListener('pointerup', up, { signal });
-  element.addEventListener('pointercancel', up, { signal });
-  element.addEventListener(
-    'pointerleave',
-    () => {
-      if (down.size === 0) on.hover?.(-1, -1);
-    },
-    { signal },
-  );
-  element.addEventListener(
-    'dblclick',
-    (event) => {
-      const { x, y } = at(event);
-      if (!dragged) on.doubleTap?.(x, y, event);
-    },
-    { signal },
-  );
-  element.addEventListener(
-    'contextmenu',
-    (event) => {
-      if (on.menu === undefined) return;
-      event.preventDefault();
-      const { x, y } = at(event);
-      on.menu(x, y, event);
-    },
-    { signal },
-  );
+  element.addEventListener('wheel', wheel, { passive: false, signal });
+  element.addEventListener('pointerdown', (event) => pointers.down(event), { signal });
+  element.addEventListener('pointermove', (event) => pointers.move(event), { signal });
+  element.addEventListener('pointerup', (event) => pointers.up(event), { signal });
+  element.addEventListener('pointercancel', (event) => pointers.up(event), { signal });
+  element.addEventListener('pointerleave', () => pointers.leave(), { signal });
+  element.addEventListener('dblclick', (event) => pointers.double(event), { signal });
+  element.addEventListener('contextmenu', menu, { signal });
   element.style.touchAction = 'none';
   return () => stop.abort();
+}
+
+function placeIn(element: HTMLElement, event: MouseEvent): Place {
+  const box = element.getBoundingClientRect();
+  return { x: event.clientX - box.left, y: event.clientY - box.top };
+}
+
+/** The mouse or the fingers that are down, and whether they drag or pinch. */
+class Pointers {
+  #down = new Map<number, Place>();
+  #start: Place = { x: 0, y: 0 };
+  #dragged = false;
+  #pinched = false;
+  #element: HTMLElement;
+  #camera: Camera;
+  #on: Gestures;
+
+  constructor(element: HTMLElement, camera: Camera, on: Gestures) {
+    this.#element = element;
+    this.#camera = camera;
+    this.#on = on;
+  }
+
+  down(event: PointerEvent): void {
+    if (event.button > 1) return;
+    this.#element.setPointerCapture(event.pointerId);
+    const here = placeIn(this.#element, event);
+    this.#pinched = this.#down.size > 0;
+    if (!this.#pinched) {
+      this.#start = here;
+      this.#dragged = false;
+    }
+    this.#down.set(event.pointerId, here);
+  }
+
+  move(event: PointerEvent): void {
+    const before = this.#down.get(event.pointerId);
+    const here = placeIn(this.#element, event);
+    if (before === undefined) {
+      if (this.#down.size === 0) this.#on.hover?.(here.x, here.y);
+      return;
+    }
+    if (!this.#dragged && !this.#pinched && Math.hypot(here.x - this.#start.x, here.y - this.#start.y) < SLOP) return;
+    if (!this.#dragged) {
+      this.#dragged = true;
+      this.#element.style.cursor = 'grabbing';
+      this.#on.grab?.();
+    }
+    this.#drag(before, here, [...this.#down].find(([id]) => id !== event.pointerId)?.[1]);
+    this.#down.set(event.pointerId, here);
+  }
+
+  /** With one pointer the view moves; with another one down it grows and shrinks too. */
+  #drag(before: Place, here: Place, other: Place | undefined): void {
+    const [dx, dy] = [here.x - before.x, here.y - before.y];
+    if (other === undefined) {
+      this.#camera.pan(dx, dy);
+      return;
+    }
+    const [was, is] = [Math.hypot(before.x - other.x, before.y - other.y), Math.hypot(here.x - other.x, here.y - other.y)];
+    this.#camera.pan(dx / 2, dy / 2);
+    if (was > 0 && is > 0) this.#camera.zoomAt((here.x + other.x) / 2, (here.y + other.y) / 2, is / was);
+  }
+
+  up(event: PointerEvent): void {
+    if (!this.#down.delete(event.pointerId) || this.#down.size > 0) return;
+    this.#element.style.cursor = '';
+    const isTap = event.type === 'pointerup' && !this.#dragged && !this.#pinched && event.button === 0;
+    if (isTap) this.#on.tap?.(this.#start.x, this.#start.y, event);
+  }
+
+  leave(): void {
+    if (this.#down.size === 0) this.#on.hover?.(-1, -1);
+  }
+
+  double(event: MouseEvent): void {
+    const { x, y } = placeIn(this.#element, event);
+    if (!this.#dragged) this.#on.doubleTap?.(x, y, event);
+  }
 }

@@ -15,7 +15,7 @@ import {
   TEXT_RIGHT,
   TITLE_SIZE,
   TWO_LINES,
-} from './metrics.ts';
+} from '../picture/sizes.ts';
 
 /** No text on the drawing needs more; a name of 100 kB must not cost anything. */
 const LONGEST = 400;

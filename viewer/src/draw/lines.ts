@@ -5,11 +5,11 @@ import { textWidth } from '../text/widths.ts';
 import type { Frame } from './frame.ts';
 import { SELECTED } from './frame.ts';
 import { clean, fitText } from './label.ts';
-import { FONT, HEADER, LABEL_SIZE, mostKept, PANEL_LEFT, TEXT_RIGHT, widthOfBytes, widthOfRung } from './metrics.ts';
+import { FONT, HEADER, LABEL_SIZE, mostKept, PANEL_LEFT, TEXT_RIGHT, widthOfBytes, widthOfRung } from '../picture/sizes.ts';
 import { panelsIn } from './overview.ts';
 import { arrow, roundRect } from './shapes.ts';
-import { PIECE_LENGTHS } from './spatial.ts';
-import { Bag, countIn, firstOf, floorFor, search } from './rtree.ts';
+import { PIECE_LENGTHS } from '../picture/spatial.ts';
+import { Bag, countIn, firstOf, floorFor, search } from '../picture/rtree.ts';
 
 const MOST_PIECES = 3500;
 /** Long paths are slow to stroke, many short ones are slow to record. */

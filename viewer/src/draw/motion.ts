@@ -2,14 +2,14 @@
 // sinks into it. Only what is on the screen takes part, copied into a small scene of its own.
 import type { Scene } from '../scene.ts';
 import { BoxKind } from '../scene.ts';
-import { buildDensity } from './density.ts';
+import { buildDensity } from '../picture/density.ts';
 import type { Frame } from './frame.ts';
 import { Fitter } from './label.ts';
 import { panelsIn, touches } from './overview.ts';
 import { fromAfar } from './paint.ts';
-import type { SceneIndex } from './spatial.ts';
-import { Bag, buildRTree, search } from './rtree.ts';
-import type { RTree } from './rtree.ts';
+import type { SceneIndex } from '../picture/spatial.ts';
+import { Bag, buildRTree, search } from '../picture/rtree.ts';
+import type { RTree } from '../picture/rtree.ts';
 import type { View } from './viewport.ts';
 import { easeOut } from './viewport.ts';
 

@@ -2,10 +2,10 @@
 import { textWidth } from '../text/widths.ts';
 import type { Frame } from './frame.ts';
 import { clean, fitText } from './label.ts';
-import { FONT, GROUP_WEIGHT, HEADER, TITLE_SIZE } from './metrics.ts';
+import { FONT, GROUP_WEIGHT, HEADER, TITLE_SIZE } from '../picture/sizes.ts';
 import { panelsIn } from './overview.ts';
 import { roundRect } from './shapes.ts';
-import { Bag } from './rtree.ts';
+import { Bag } from '../picture/rtree.ts';
 
 const SIZE = 11.5;
 const HIGH = 18;

@@ -2,14 +2,14 @@
 // are too many boxes.
 import type { Boxes, Paint } from '../scene.ts';
 import { mix, parseColour } from './colour.ts';
-import { levelFor } from './density.ts';
-import type { Density } from './density.ts';
+import { levelFor } from '../picture/density.ts';
+import type { Density } from '../picture/density.ts';
 import type { Frame } from './frame.ts';
 import { fillOf, flatRgb, litColour } from './frame.ts';
-import { PANEL_SIZES, PIECE_LENGTHS } from './spatial.ts';
+import { PANEL_SIZES, PIECE_LENGTHS } from '../picture/spatial.ts';
 import { panelOf } from './theme.ts';
 import type { Theme } from './theme.ts';
-import { Bag, countIn, floorFor, search } from './rtree.ts';
+import { Bag, countIn, floorFor, search } from '../picture/rtree.ts';
 
 const MOST_BLOCKS = 64_000;
 const MOST_LINES = 5000;

@@ -6,7 +6,7 @@ import { paintLinks } from './links.ts';
 import { paintEdgeLabels, paintEdges, paintLitEdges } from './lines.ts';
 import { paintGroupNames } from './names.ts';
 import { paintOverview } from './overview.ts';
-import { countIn } from './rtree.ts';
+import { countIn } from '../picture/rtree.ts';
 
 /** Smaller than this, or more than so many boxes: cards are not worth their cost. */
 const CARD_ZOOM = 0.25;

@@ -5,7 +5,7 @@ import { Fitter } from './label.ts';
 import { paintFrame } from './paint.ts';
 import { Pixels } from './pixels.ts';
 import type { Renderer } from './renderer.ts';
-import type { SceneIndex } from './spatial.ts';
+import type { SceneIndex } from '../picture/spatial.ts';
 import type { Theme } from './theme.ts';
 import type { Rect, Size, View } from './viewport.ts';
 

@@ -8,8 +8,8 @@ import { Fitter } from './label.ts';
 import { Motion, type Kinship } from './motion.ts';
 import { paintFrame } from './paint.ts';
 import { Pixels } from './pixels.ts';
-import { boxAt, buildIndex, edgeAt } from './spatial.ts';
-import type { SceneIndex } from './spatial.ts';
+import { boxAt, buildIndex, edgeAt } from '../picture/spatial.ts';
+import type { SceneIndex } from '../picture/spatial.ts';
 import type { Theme } from './theme.ts';
 import type { View } from './viewport.ts';
 

@@ -2,8 +2,8 @@
 // and are cut to the width of the card.
 import { BoxKind } from '../scene.ts';
 import type { Frame } from './frame.ts';
-import { BAR, cardHeight, FONT, SMALL, TITLE_WEIGHT } from './metrics.ts';
-import type { Bag } from './rtree.ts';
+import { BAR, cardHeight, FONT, SMALL, TITLE_WEIGHT } from '../picture/sizes.ts';
+import type { Bag } from '../picture/rtree.ts';
 
 /** A card must be this large on the screen. */
 const LEAST = { width: 20, height: 10 } as const;

@@ -1,10 +1,11 @@
 // What an item is: the answers that panels show.
 
+import { scopePath } from '../wire/scopes.ts';
 import { PHASES, ROLES } from '../scene.ts';
-import { row } from './csr.ts';
+import { row } from '../wire/csr.ts';
 import type { Groups } from '../wire/capture.ts';
-import type { Calls, Details, KernelRow, Label, Ref, TreeRow } from './messages.ts';
-import { groupClass, groupOrder, groupTitle, scopePath } from './tree.ts';
+import type { Details, KernelDetails, KernelRow, Label, Ref, TreeRow } from './messages.ts';
+import { groupClass, groupOrder, groupTitle } from './tree.ts';
 import type { View } from './view.ts';
 
 const BACKWARD = PHASES.indexOf('backward');
@@ -47,6 +48,17 @@ export function drawnIn(view: View, node: number): number {
 
 /** All that is known of an item: of a value that comes from outside, a group, or an operator. */
 export function details(view: View, item: number): Details {
+  const found = itemDetails(view, item);
+  const { ghosts, tree } = view;
+  const first = tree.nodes - ghosts.length;
+  if (!ghosts.length || item >= first) return found;
+  // What is here reads nothing that is gone.
+  found.inputs = found.inputs.filter(({ from }) => !from || from.item < first || from.item >= tree.nodes);
+  for (const out of found.outputs) out.to = out.to.filter(({ item: reader }) => reader < first || reader >= tree.nodes);
+  return found;
+}
+
+function itemDetails(view: View, item: number): Details {
   const { nodes, groups } = view.tree;
   if (item >= nodes + groups) return inputDetails(view, item, item - nodes - groups);
   return item >= nodes ? groupDetails(view, item, item - nodes) : opDetails(view, item);
@@ -159,7 +171,7 @@ function argumentDetails(view: View, node: number): Details['inputs'] {
     const arg = strings.at(graph.useArg[use]!);
     const value = graph.useValue[use]!;
     if (value < 0) {
-      inputs.push({ arg, value: 'null', type: '', bytes: -1, role: '', from: null });
+      inputs.push({ arg, value: 'null', type: '', bytes: -1, role: '', seen: '', from: null });
       continue;
     }
     const producer = graph.producer[value]!;
@@ -169,6 +181,7 @@ function argumentDetails(view: View, node: number): Details['inputs'] {
       type: types.text(graph.type[value]!),
       bytes: types.bytes(graph.type[value]!),
       role: ROLES[graph.role[value]!]!,
+      seen: seen(view, value),
       from: producer < 0 ? null : ref(view, producer),
     });
   }
@@ -215,9 +228,15 @@ function outputDetails(view: View, value: number): Details['outputs'][number] {
     type: types.text(graph.type[value]!),
     bytes: types.bytes(graph.type[value]!),
     role: ROLES[graph.role[value]!]!,
+    seen: seen(view, value),
     to: users.slice(0, MOST_REFS).map((node) => ref(view, node)),
     more: Math.max(0, users.length - MOST_REFS),
   };
+}
+
+/** What was seen of a gradient: where it lay, and its figures. */
+function seen({ gradients }: View, value: number): string {
+  return [gradients.place(value), gradients.measured(value)].filter(Boolean).join(' · ');
 }
 
 /** The operators of an item. */
@@ -286,7 +305,7 @@ export function kernels(view: View): KernelRow[] {
   }));
 }
 
-export function kernel(view: View, index: number): ReturnType<Calls['kernel']> {
+export function kernel(view: View, index: number): KernelDetails {
   const { graph, capture } = view;
   const kernels = graph.groups.get('kernel')!;
   const attrs = JSON.parse(capture.pools.attrs.at(kernels.attrs[index]!)) as Record<string, unknown>;

@@ -1,14 +1,18 @@
 // What every operator costs, from the facts of an annotated capture.
 
 import type { Capture } from '../wire/capture.ts';
-import { FACTS, HOW } from '../wire/facts.ts';
+import { FACTS, HOW, type How } from '../wire/facts.ts';
 import type { Table } from '../wire/table.ts';
+import { Gaps } from './gaps.ts';
 
 const UNKNOWN = HOW.indexOf('unknown');
 const { costs: COSTS, lifetimes: LIFETIMES, parameters: PARAMETERS } = FACTS;
 
 /** Figures that add up: by operator, and by module. */
-export type Figure = 'macs' | 'causal' | 'other' | 'read' | 'written' | 'bytes' | 'parameters' | 'activations';
+export type CostFigure = 'macs' | 'causal' | 'other' | 'read' | 'written' | 'bytes' | 'parameters' | 'activations';
+
+/** What the map shows: what operators cost, and what was measured. */
+export type Figure = CostFigure | 'time';
 
 export interface Storages {
   value: Int32Array; // that owns it
@@ -26,6 +30,7 @@ export class Costs {
     private table: Table,
     private memory: Table,
     private held: Table,
+    readonly gaps: Gaps,
   ) {
     this.nodes = table.rows;
   }
@@ -35,7 +40,7 @@ export class Costs {
     const found = await Promise.all([COSTS, LIFETIMES, PARAMETERS].map((fact) => capture.fact(fact.name, stage)));
     const [table, memory, held] = found;
     if (!table || !memory || !held) return null;
-    return new Costs(table, memory, held);
+    return new Costs(table, memory, held, await Gaps.read(capture, stage));
   }
 
   static has(capture: Capture): boolean {
@@ -48,7 +53,7 @@ export class Costs {
   }
 
   /** By operator; NaN where it is not known. */
-  of(figure: Figure): Float64Array {
+  of(figure: CostFigure): Float64Array {
     const known = this.made.get(figure);
     if (known) return known;
     let column: Float64Array;
@@ -66,6 +71,10 @@ export class Costs {
     return column;
   }
 
+  get hasParameters(): boolean {
+    return this.held.rows > 0;
+  }
+
   /** Numbers in parameters that no operator reads. */
   get unused(): number {
     const [elements, node] = [this.held.numbers(PARAMETERS.columns.elements), this.held.numbers(PARAMETERS.columns.node)];
@@ -74,7 +83,7 @@ export class Costs {
     return total;
   }
 
-  how(node: number): (typeof HOW)[number] {
+  how(node: number): How {
     return HOW[this.column('how')[node]!] ?? 'unknown';
   }
 

@@ -1,15 +1,16 @@
 // What the Cost tab asks for: the map of modules, memory along the execution, operators against a device.
 
-import { PHASES } from '../scene.ts';
+import { scopePath } from '../wire/scopes.ts';
+import { PHASES, ROLES } from '../scene.ts';
 import { inside, ref } from './answers.ts';
 import { MEMORY_CLASSES } from '../wire/facts.ts';
-import type { Costs, Figure } from './cost.ts';
-import { row } from './csr.ts';
+import type { CostFigure, Costs, Figure } from './cost.ts';
+import { row } from '../wire/csr.ts';
 import type { AliveRow, CostMap, MemoryLine, RoofPoint, Roofs, Totals } from './messages.ts';
 import { standing, type Device } from './roofs.ts';
 import { runs, Timeline } from './timeline.ts';
 import { layTreemap } from './treemap.ts';
-import { groupClass, groupTitle, scopePath } from './tree.ts';
+import { groupClass, groupTitle } from './tree.ts';
 import type { View } from './view.ts';
 
 const MOST_NODES = 2000; // of one point
@@ -32,12 +33,12 @@ const made = new WeakMap<View['tree'], Map<Figure, Sums>>();
 
 /** Figures of operators and of groups with all inside. What is not drawn counts in its module. */
 function sums(view: View, costs: Costs, figure: Figure): Sums {
-  const { tree, graph } = view;
+  const { tree, graph, metrics } = view;
   let known = made.get(tree);
   if (!known) made.set(tree, (known = new Map()));
   const before = known.get(figure);
   if (before) return before;
-  const column = costs.of(figure);
+  const column = metrics.byNode(figure, costs);
   const own = new Float64Array(graph.nodes);
   const groups = new Float64Array(tree.groups);
   const unknownOps = new Map<string, number>();
@@ -55,6 +56,10 @@ function sums(view: View, costs: Costs, figure: Figure): Sums {
     groups[Math.max(0, tree.home[node]!)]! += value;
   }
   for (let group = tree.groups - 1; group > 0; group--) groups[tree.parent[group]!]! += groups[group]!;
+  for (const gap of figure === 'time' ? [] : costs.gaps.of(figure)) {
+    unknownOps.set(gap.text, (unknownOps.get(gap.text) ?? 0) + 1);
+    unknown++;
+  }
   if (figure === 'parameters') groups[0]! += costs.unused;
   const found = { own, groups, unknown, unknownOps: [...unknownOps].sort((a, b) => b[1] - a[1]).map(([op, n]) => `${op} ×${n}`) };
   known.set(figure, found);
@@ -110,18 +115,31 @@ function crumbs(view: View, item: number): CostMap['path'] {
   return path.reverse();
 }
 
-export function totals({ metrics: { costs } }: View): Totals | null {
+const CONSTANT = ROLES.indexOf('constant');
+
+/** Whether weights may be there that no value stands for as a parameter: operators that nothing is known of, constants. */
+function mayHideParameters({ graph, types }: View): boolean {
+  for (let value = 0; value < graph.values; value++) {
+    const type = graph.type[value]!;
+    if (graph.role[value] === CONSTANT && types.text(type).includes('float') && types.bytes(type) > 8) return true;
+  }
+  return false;
+}
+
+export function totals(view: View): Totals | null {
+  const { costs } = view.metrics;
   if (!costs) return null;
-  const sum = (figure: Figure) => costs.of(figure).reduce((total, value) => (value > 0 ? total + value : total), 0);
-  let atLeast = false;
+  const sum = (figure: CostFigure) => costs.of(figure).reduce((total, value) => (value > 0 ? total + value : total), 0);
+  let atLeast = costs.gaps.of('macs').length > 0;
   for (let node = 0; node < costs.nodes && !atLeast; node++) atLeast = costs.atLeast(node);
   const line = timeline(costs);
   return {
     macs: sum('macs'),
     other: sum('other'),
-    parameters: sum('parameters') + costs.unused,
+    parameters: costs.hasParameters || (!atLeast && !mayHideParameters(view)) ? sum('parameters') + costs.unused : NaN,
     peak: line.total[line.peak] ?? 0,
     atLeast,
+    parametersAtLeast: costs.gaps.of('parameters').length > 0,
   };
 }
 

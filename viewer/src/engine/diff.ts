@@ -1,26 +1,9 @@
 // What a stage changed, and what became of an operator from stage to stage. docs/diff.md has the format in words.
 
 import type { Capture } from '../wire/capture.ts';
-import { CHANGE_CLASSES, EVIDENCE, FACTS } from '../wire/facts.ts';
+import { CHANGES, type ChangeKind } from '../picture/changes.ts';
+import { CHANGE_CLASSES, EVIDENCE, FACTS, type ChangeClass, type Evidence } from '../wire/facts.ts';
 import type { Table } from '../wire/table.ts';
-
-/** Classes of changes, in the order that boxes and lists have them. A number by box is a place in it plus one; 0 is "the same". */
-export const CHANGES = CHANGE_CLASSES.filter((kind) => kind !== 'same');
-export type ChangeKind = Exclude<(typeof CHANGE_CLASSES)[number], 'same'>;
-
-/** What stands on a box beside its colour. */
-export const SYMBOLS: Record<ChangeKind, string> = {
-  added: '+',
-  removed: '−',
-  changed: '~',
-  fused: 'F',
-  split: 'S',
-  rewritten: 'R',
-  moved: 'M',
-};
-
-/** The bit of a box that is only in the stage before. */
-export const GHOST = 16;
 
 /** Changes whose operators before are others than those after. */
 const REPLACED = new Set<ChangeKind>(['removed', 'fused', 'split', 'rewritten']);
@@ -29,7 +12,7 @@ export interface Change {
   kind: ChangeKind;
   before: number[]; // operators
   after: number[];
-  evidence: string;
+  evidence: Evidence | '';
   detail: string;
 }
 
@@ -41,9 +24,9 @@ export interface StageChanges {
 
 export interface Fate {
   stage: number;
-  kind: ChangeKind | 'same' | 'gone';
+  kind: ChangeClass | 'gone';
   nodes: number[]; // in that stage
-  evidence: string;
+  evidence: Evidence | '';
 }
 
 type ChangesTable = Pick<Table, 'rows' | 'numbers' | 'lists' | 'texts'>;

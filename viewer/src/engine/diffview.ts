@@ -1,12 +1,12 @@
 // Two stages in one picture: what is gone stands as ghosts among what is there. And boxes of two pictures that belong
 // together.
 
+import { CHANGES, GHOST } from '../picture/changes.ts';
+import { scopePath } from '../wire/scopes.ts';
 import type { Graph, Pools } from '../wire/capture.ts';
 import { inside } from './answers.ts';
 import type { Composed } from './compose.ts';
-import { CHANGES, GHOST } from './diff.ts';
 import type { Picture } from './messages.ts';
-import { scopePath } from './tree.ts';
 import type { View } from './view.ts';
 
 const INPUT = 0;

@@ -1,47 +1,31 @@
 // The engine: holds the captures, knows what is open, makes pictures and answers questions. Runs in a worker.
 
-import { buildIndex } from '../draw/spatial.ts';
-import { find } from '../find/find.ts';
+import { CHANGES, GHOST } from '../picture/changes.ts';
+import { buildIndex } from '../picture/spatial.ts';
 import { LayoutCache } from '../layout/nested.ts';
 import { PHASES, ROLES, type Scene } from '../scene.ts';
-import { Capture, type Graph, type Place } from '../wire/capture.ts';
-import { children, details, drawnIn, inside, kernel, kernels, labels } from './answers.ts';
+import { Capture, type Graph } from '../wire/capture.ts';
+import { drawnIn } from './answers.ts';
 import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
-import { Costs, type Figure } from './cost.ts';
-import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
-import { row } from './csr.ts';
-import { CHANGES, classes, Diffs, GHOST, replaced } from './diff.ts';
-import { boxChanges, drawnItem, isOperator, kin, outerNodes, overlay, type Kin } from './diffview.ts';
-import type {
-  Calls,
-  CaptureInfo,
-  ChangeRow,
-  Details,
-  EngineWords,
-  FateRow,
-  KernelRow,
-  Label,
-  Picture,
-  TableRow,
-  TreeRow,
-  ViewOptions,
-} from './messages.ts';
+import { Costs } from './cost.ts';
+import { row } from '../wire/csr.ts';
+import { classes, Diffs, replaced } from './diff.ts';
+import { boxChanges, kin, overlay, type Kin } from './diffview.ts';
+import type { Aside, Calls, CaptureInfo, Commands, EngineWords, Picture, ViewOptions } from './messages.ts';
 import { flow } from './flow.ts';
-import { kindsOf } from './kinds.ts';
+import { Gradients } from './gradients.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
-import { KERNEL_COLOURS, shadesOf } from './shades.ts';
-import { between, trace } from './paths.ts';
 import { Repeats } from './repeats.ts';
-import type { Device } from './roofs.ts';
-import { csv, table } from './rows.ts';
 import { buildScene } from './scene.ts';
 import { purpose, unread } from './story.ts';
+import { kindsOf } from './kinds.ts';
 import { turn } from './uturn.ts';
-import { buildTree, scopePath, type Tree } from './tree.ts';
-import { newView, type View } from './view.ts';
-import { visible, type Visible } from './visible.ts';
+import { buildTree, type Tree } from './tree.ts';
+import { asking, isQuestion, QUESTIONS, type Ask } from './questions.ts';
+import { newGround, type Arranged, type Ground, type View } from './view.ts';
+import { nothingVisible, visible, type Visible } from './visible.ts';
 import { rehearse } from './warm.ts';
 
 const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes …
@@ -62,7 +46,12 @@ interface Entry {
   diffs: Diffs;
 }
 
-export class Engine {
+/** What carries out a command may take its time. */
+type Served<C> = { [K in keyof C]: C[K] extends (...args: infer A) => infer R ? (...args: A) => R | Promise<R> : never };
+
+export class Engine implements Served<Commands> {
+  /** Of a picture: what stands on edges, by value. */
+  edgeWords: readonly string[] | null = null;
   private entries: Entry[] = [];
   private views = new Map<string, View>();
   private view!: View; // from the first stage() on
@@ -73,6 +62,17 @@ export class Engine {
   counts: (n: number) => string = (n) => `${NUMBERS.format(n)} op${n === 1 ? '' : 's'}`;
   private phaseNames: readonly string[] = PHASES;
   private words: Partial<EngineWords> = {};
+
+  /** Questions about the view. What asks for costs must have `count` behind it. */
+  readonly ask: Ask = asking(() => this.view);
+
+  /** Any call, by its name. */
+  async answer(call: keyof Calls, args: unknown[]): Promise<unknown> {
+    const commands: Served<Commands> = this;
+    if (isQuestion(call) && QUESTIONS[call].counted) await this.count();
+    const run = (isQuestion(call) ? this.ask[call] : commands[call].bind(this)) as (...args: unknown[]) => unknown;
+    return run(...args);
+  }
 
   /** What is done when nobody asks for anything: one short step at a time, false when all is done. */
   later(): boolean {
@@ -164,6 +164,7 @@ export class Engine {
       sources,
       metrics: Metrics.names(capture),
       costs: Costs.has(capture),
+      facts: [...new Set(manifest.tables.map(({ fact }) => fact ?? ''))],
     };
     this.entries.push({ info, capture, diffs });
     return info;
@@ -195,120 +196,49 @@ export class Engine {
         byNode.set(kinds);
         gone.forEach((node, i) => (byNode[plain.graph.nodes + i] = ghosts[node]! | GHOST));
       }
-      view = newView(capture, stage, shown, options, await kindsOf(capture, stage));
-      view.id = id;
-      view.ghosts = diff ? replaced(diff) : [];
-      view.byNode = byNode;
-      this.retree(view, options);
+      view = this.arrange(
+        newGround(
+          { id, capture, diffs, stage, gradients: await Gradients.read(capture, stage) },
+          shown,
+          diff ? replaced(diff) : [],
+          byNode,
+          (await kindsOf(capture, stage)).ofOp,
+        ),
+        options,
+      );
       this.openAtFirst(view);
       this.views.set(key, view);
     } else if (JSON.stringify(view.options) !== JSON.stringify(options)) {
-      this.retree(view, options);
+      this.arrange(view, options);
     }
     if (from && from !== view) keepOpen(from, view);
     return view;
   }
 
-  /** The same operators in another stage of this capture, by the links between stages; modules by their path. */
-  async across(items: number[], from: number, to: number): Promise<string[]> {
-    const map = await this.entries[this.view.id]!.diffs.map(from, to);
-    const ghosts = this.view.tree.nodes - this.view.ghosts.length;
-    const paths = new Set<string>();
-    for (const item of items) {
-      const input = item - this.view.tree.nodes - this.view.tree.groups;
-      if (input >= 0) {
-        // An input is the one of the same name.
-        const { capture, graph } = this.view;
-        const other = await capture.graph(capture.manifest.stages[to]!.graph);
-        const name = capture.pools.strings.at(graph.valueName[input]!);
-        for (const value of other.inputs) if (capture.pools.strings.at(other.valueName[value]!) === name) paths.add(`%${value}`);
-        continue;
-      }
-      if (!isOperator(this.view, item)) {
-        for (const path of this.paths([item])) paths.add(path);
-        continue;
-      }
-      for (const node of outerNodes(this.view, item)) {
-        // A ghost is an operator of the stage before this one.
-        if (node >= ghosts) for (const other of await this.ofGhost(node - ghosts, to)) paths.add(`#${other}`);
-        else for (const other of map.get(node) ?? []) paths.add(`#${other}`);
-      }
-    }
-    return [...paths];
-  }
-
-  private async ofGhost(index: number, to: number): Promise<number[]> {
-    const { diffs } = this.entries[this.view.id]!;
-    const { before } = diffs.of(this.view.stage)!;
-    const node = this.view.ghosts[index]!;
-    return to === before ? [node] : ((await diffs.map(before, to)).get(node) ?? []);
-  }
-
   // -- stages -------------------------------------------------------------------------------------
 
   /** Another call about another stage, while this one stays in view. `toward`: the stage whose changes are marked. */
-  async aside(stage: number, toward: number, call: keyof Calls, args: unknown[]): Promise<unknown> {
+  async aside(stage: number, toward: number, call: Aside, args: unknown[]): Promise<unknown> {
     const kept = this.view;
     try {
       this.view = await this.viewOf(kept.id, stage, { ...kept.options, overlay: undefined }, call === 'stage' ? kept : null);
       this.toward = toward;
       if (call === 'stage') return this.picture();
-      await this.count();
-      return await (this as unknown as Record<string, (...args: unknown[]) => unknown>)[call]!(...args);
+      return await this.answer(call, args);
     } finally {
       this.view = kept;
       this.toward = -1;
     }
   }
 
-  /** What the stage in view changed. Operators before are ghosts where those are drawn, else -1 and those of the other stage. */
-  changes(): ChangeRow[] {
-    const { id, stage, tree, ghosts } = this.view;
-    const ghost = new Map(ghosts.map((node, i) => [node, tree.nodes - ghosts.length + i]));
-    return (this.entries[id]!.diffs.of(stage)?.changes ?? []).map((change, index) => ({
-      index,
-      ...change,
-      items: change.after.map((node) => drawnItem(this.view, node)),
-      ghosts: change.before.flatMap((node) => ghost.get(node) ?? []),
-    }));
-  }
-
-  /** What becomes of an operator in every stage. */
-  async follow(item: number): Promise<FateRow[]> {
-    const { id, stage, capture, ghosts, tree } = this.view;
-    if (!isOperator(this.view, item)) return [];
-    const { diffs } = this.entries[id]!;
-    const nodes = outerNodes(this.view, item);
-    const first = tree.nodes - ghosts.length;
-    const isGhost = nodes.length > 0 && nodes[0]! >= first;
-    const fates = isGhost
-      ? await diffs.follow(
-          nodes.map((node) => ghosts[node - first]!),
-          diffs.of(stage)!.before,
-        )
-      : await diffs.follow(nodes, stage);
-    const rows: FateRow[] = [];
-    for (const fate of fates) {
-      const graph = await capture.graph(capture.manifest.stages[fate.stage]!.graph);
-      rows.push({ ...fate, labels: fate.nodes.slice(0, 12).map((node) => capture.pools.strings.at(graph.op[node]!)) });
-    }
-    return rows;
-  }
-
   /** Which items of the picture of another stage (as it was last shown) are which of this one. */
   async kin(from: number, overlaid: boolean): Promise<Kin> {
-    const { id, stage } = this.view;
+    const { id, stage, diffs } = this.view;
     const old = this.views.get(`${id}/${from}${overlaid ? '/overlay' : ''}`);
-    const { diffs } = this.entries[id]!;
-    if (!old?.visible) return { same: new Int32Array(0), from: new Int32Array(0), into: new Int32Array(0) };
+    if (!old) return { same: new Int32Array(0), from: new Int32Array(0), into: new Int32Array(0) };
     if (from !== stage) return kin(old, this.view, await diffs.map(from, stage), await diffs.map(stage, from));
     const alike = new Map(Array.from({ length: diffs.sizes[stage]! }, (_, node) => [node, [node]]));
     return kin(old, this.view, alike, alike);
-  }
-
-  /** Operators as they are drawn. */
-  drawn(nodes: number[]): number[] {
-    return nodes.map((node) => (node < this.view.tree.nodes ? drawnItem(this.view, node) : node));
   }
 
   /** The words of the page's language that are drawn: how many operators, and the phases. */
@@ -325,48 +255,56 @@ export class Engine {
   }
 
   options(options: ViewOptions): Picture {
-    this.retree(this.view, options);
+    this.arrange(this.view, options);
     return this.picture();
   }
 
   /** Build the tree anew, and open in it what was open before (by scope and phase). */
-  private retree(view: View, options: ViewOptions): void {
-    const before = view.tree as Tree | undefined;
+  private arrange(ground: Ground & Partial<Arranged>, options: ViewOptions): View {
+    const { tree: before, open: wereOpen, unfolded: wereUnfolded } = ground;
     const [wasOpen, wasUnfolded] = [new Set<string>(), new Set<string>()];
     const keyOf = (tree: Tree, g: number) => `${tree.scope[g]}/${tree.isPhase[g] ? tree.phase[g] : ''}/${tree.labels.get(g) ?? ''}`;
     for (let g = 0; before && g < before.groups; g++) {
-      if (view.open[g]) wasOpen.add(keyOf(before, g));
-      if (view.unfolded[g]) wasUnfolded.add(keyOf(before, g));
+      if (wereOpen?.[g]) wasOpen.add(keyOf(before, g));
+      if (wereUnfolded?.[g]) wasUnfolded.add(keyOf(before, g));
     }
-    view.options = options;
-    const inlined = options.constants ? new Uint8Array(view.graph.nodes) : constants(view.graph);
-    view.passed = passedNow(view, options);
-    for (let node = 0; node < view.passed.length; node++) if (view.passed[node]! >= 0) inlined[node] = 1;
-    view.flow = flow(view.graph, view.bodies, view.passed);
-    view.tree = buildTree(view.graph, view.capture.pools, {
+    const inlined = options.constants ? new Uint8Array(ground.graph.nodes) : constants(ground.graph);
+    const passed = passedNow(ground, options);
+    for (let node = 0; node < passed.length; node++) if (passed[node]! >= 0) inlined[node] = 1;
+    const drawn = flow(ground.graph, ground.bodies, passed);
+    const tree = buildTree(ground.graph, ground.capture.pools, {
       split: options.split,
       hidden: new Set(options.hidden),
       inlined,
-      bodies: view.bodies,
-      opTitle: (node) => view.titles.of(node),
+      bodies: ground.bodies,
+      opTitle: (node) => ground.titles.of(node),
       phaseNames: this.phaseNames,
-      flow: view.flow,
-      plumbing: options.plumbing ? undefined : view.plumbing,
-      purpose: (members) => purpose(members, (node) => [view.kinds(view.graph.op[node]!), view.titles.of(node)]),
+      flow: drawn,
+      plumbing: options.plumbing ? undefined : ground.plumbing,
+      purpose: (members) => purpose(members, (node) => [ground.kinds(ground.graph.op[node]!), ground.titles.of(node)]),
       plumbingNames: this.words.plumbing,
     });
-    view.inlined = inlined;
-    view.open = new Uint8Array(view.tree.groups);
-    view.unfolded = new Uint8Array(view.tree.groups);
-    view.cache = new LayoutCache();
-    const kin = isTurned(options) && view.tree.isPhase.includes(1) ? kinOf(view.tree) : () => [];
-    view.kin = kin;
-    view.repeats = new Repeats(view.graph, view.tree, view.flow, () => view.outputs, kin);
-    view.open[0] = 1;
-    for (let g = 1; before && g < view.tree.groups; g++) {
-      if (wasOpen.has(keyOf(view.tree, g)) || (view.tree.isPhase[g] && !before.isPhase.includes(1))) view.open[g] = 1;
+    const [open, unfolded] = [new Uint8Array(tree.groups), new Uint8Array(tree.groups)];
+    open[0] = 1;
+    for (let g = 1; before && g < tree.groups; g++) {
+      if (wasOpen.has(keyOf(tree, g)) || (tree.isPhase[g] && !before.isPhase.includes(1))) open[g] = 1;
     }
-    for (let g = 0; wasUnfolded.size && g < view.tree.groups; g++) if (wasUnfolded.has(keyOf(view.tree, g))) view.unfolded[g] = 1;
+    for (let g = 0; wasUnfolded.size && g < tree.groups; g++) if (wasUnfolded.has(keyOf(tree, g))) unfolded[g] = 1;
+    const kin = isTurned(options) && tree.isPhase.includes(1) ? kinOf(tree) : () => [];
+    return Object.assign(ground, {
+      options,
+      tree,
+      open,
+      unfolded,
+      inlined,
+      passed,
+      flow: drawn,
+      kin,
+      rows: null,
+      cache: new LayoutCache(),
+      repeats: new Repeats(ground.graph, tree, drawn, () => ground.outputs, kin),
+      visible: ground.visible ?? nothingVisible(),
+    });
   }
 
   /** Open groups as long as the picture stays readable: all of a level or none, so that equal things look equal. */
@@ -425,8 +363,7 @@ export class Engine {
     const saved = PHASES.map(() => 0);
     const own = tree.nodes - view.ghosts.length;
     view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
-    const kinds =
-      this.toward >= 0 ? classes(this.entries[view.id]!.diffs.of(this.toward), 'before', graph.nodes) : (view.byNode ?? new Uint8Array(0));
+    const kinds = this.toward >= 0 ? classes(view.diffs.of(this.toward), 'before', graph.nodes) : view.byNode;
     const { views, plumbing } = view;
     const aside = { saved, views: 0, plumbing: 0 };
     for (let node = 0; node < Math.min(own, views.length); node++) if (views[node]! >= 0) aside.views++;
@@ -464,7 +401,9 @@ export class Engine {
       counts: this.counts,
       read: view.flow.read,
       unread: (nodes) => unread(graph, nodes),
-      words: this.words,
+      drawnWords: this.words,
+      place: (value) => view.gradients.place(value),
+      words: this.edgeWords,
     });
     return { visible: shown, scene, rows: turned?.turn.row ?? null };
   }
@@ -526,196 +465,9 @@ export class Engine {
     const { tree } = this.view;
     this.view.open.fill(0);
     this.view.open[0] = 1;
-    for (const item of this.items(paths)) if (item >= tree.nodes) this.view.open[item - tree.nodes] = 1;
-    for (const item of this.items(unfolded)) if (item >= tree.nodes) this.view.unfolded[item - tree.nodes] = 1;
+    for (const item of this.ask.items(paths)) if (item >= tree.nodes) this.view.open[item - tree.nodes] = 1;
+    for (const item of this.ask.items(unfolded)) if (item >= tree.nodes) this.view.unfolded[item - tree.nodes] = 1;
     return this.picture();
-  }
-
-  /** The boxes of the picture that show these items. */
-  boxes(items: number[]): number[] {
-    const { tree, visible: v } = this.view;
-    const found = new Set<number>();
-    for (const item of items) {
-      let box = -1;
-      if (item < tree.nodes) box = v.nodeBox[item]!;
-      else if (item < tree.nodes + tree.groups) box = v.groupBox[item - tree.nodes]!;
-      else box = v.item.indexOf(item);
-      if (box >= 0) found.add(box);
-    }
-    return [...found];
-  }
-
-  /** Boxes of forward operators and of their gradients, in pairs, each once. */
-  pairs(item: number | null): Int32Array {
-    const { graph, visible: v, rows, inlined } = this.view;
-    const links = graph.links.get('grad');
-    if (!links) return new Int32Array(0);
-    const members = item === null ? null : new Set(inside(this.view, item));
-    const seen = new Set<number>();
-    const out: number[] = [];
-    for (let i = 0; i < links.source.length; i++) {
-      if (members && !members.has(links.source[i]!) && !members.has(links.target[i]!)) continue;
-      const [a, b] = [v.nodeBox[links.source[i]!]!, v.nodeBox[links.target[i]!]!];
-      if (a < 0 || b < 0 || a === b || seen.has(a * v.count + b)) continue;
-      // Where the two stand in one row anyway, an arc says nothing more; nor for what is passed over.
-      if (members && rows && ((rows[a]! >= 0 && rows[a] === rows[b]) || inlined[links.source[i]!] || inlined[links.target[i]!])) continue;
-      seen.add(a * v.count + b);
-      out.push(a, b);
-    }
-    return Int32Array.from(out);
-  }
-
-  // -- names that survive a new session (the URL) ---------------------------------------------------
-
-  paths(items: number[]): string[] {
-    return items.map((item) => this.pathOf(item));
-  }
-
-  private pathOf(item: number): string {
-    const { tree, capture } = this.view;
-    if (item < tree.nodes) return `#${item}`;
-    const g = item - tree.nodes;
-    if (g >= tree.groups) return `%${item - tree.nodes - tree.groups}`;
-    const phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!] : '';
-    const label = tree.labels.get(g);
-    if (label !== undefined) return `@${tree.first[g]}/${label}`;
-    if (tree.purpose[g]! >= 0) return `@${tree.first[g]}/plumbing`;
-    const part = tree.part[g]! > 1 ? `*${tree.part[g]}` : '';
-    return `${phase}:${scopePath(capture.pools, tree.scope[g]!)}${part}`;
-  }
-
-  items(paths: string[]): number[] {
-    const { tree, capture, graph } = this.view;
-    const groups = new Map<string, number>();
-    const bare = new Map<string, number>(); // a scope without its phase: the first phase that has it
-    for (let g = tree.groups - 1; g > 0; g--) {
-      groups.set(this.pathOf(tree.nodes + g), tree.nodes + g);
-      bare.set(tree.isPhase[g] ? PHASES[tree.phase[g]!]! : scopePath(capture.pools, tree.scope[g]!), tree.nodes + g);
-    }
-    return paths.flatMap((path) => {
-      if (/^%\d+$/.test(path)) return Number(path.slice(1)) < graph.values ? [tree.nodes + tree.groups + Number(path.slice(1))] : [];
-      if (/^#\d+$/.test(path)) return Number(path.slice(1)) < graph.nodes ? [Number(path.slice(1))] : [];
-      const found = groups.get(path) ?? bare.get(path);
-      return found === undefined ? [] : [found];
-    });
-  }
-
-  // -- questions ----------------------------------------------------------------------------------
-
-  details(item: number): Details {
-    const found = details(this.view, item);
-    const { ghosts, tree } = this.view;
-    const first = tree.nodes - ghosts.length;
-    if (!ghosts.length || item >= first) return found;
-    // What is here reads nothing that is gone.
-    found.inputs = found.inputs.filter(({ from }) => !from || from.item < first || from.item >= tree.nodes);
-    for (const out of found.outputs) out.to = out.to.filter(({ item: reader }) => reader < first || reader >= tree.nodes);
-    return found;
-  }
-
-  inside(item: number): number[] {
-    return inside(this.view, item);
-  }
-
-  children(item: number): TreeRow[] {
-    return children(this.view, item);
-  }
-
-  kernels(): KernelRow[] {
-    return kernels(this.view);
-  }
-
-  kernel(index: number): ReturnType<Calls['kernel']> {
-    return kernel(this.view, index);
-  }
-
-  async find(query: string): Promise<{ nodes: number[]; error: string }> {
-    const { view } = this;
-    const kinds = await kindsOf(view.capture, view.stage);
-    try {
-      return { nodes: [...find(view.graph, view.capture.pools, query, kinds)], error: '' };
-    } catch (error) {
-      return { nodes: [], error: error instanceof Error ? error.message : String(error) };
-    }
-  }
-
-  labels(items: number[]): Label[] {
-    return labels(this.view, items);
-  }
-
-  // -- the table ----------------------------------------------------------------------------------
-
-  table(sort: number, down: boolean, filter: number[] | null, first: number, count: number): { total: number; rows: TableRow[] } {
-    return table(this.view, sort, down, filter, first, count);
-  }
-
-  csv(filter: number[] | null): string {
-    return csv(this.view, filter);
-  }
-
-  // -- source -------------------------------------------------------------------------------------
-
-  source(file: string): string | null {
-    return this.view.sources.text(file);
-  }
-
-  lineNodes(file: string, line: number): number[] {
-    return this.view.sources.nodesAt(file, line);
-  }
-
-  lines(file: string): [number, number][] {
-    return this.view.sources.lines(file);
-  }
-
-  files(): { file: string; lines: number }[] {
-    return this.view.sources.files();
-  }
-
-  // -- the framework's own texts --------------------------------------------------------------------
-
-  listing(kind: string): { text: string; pairs: Int32Array; places: Place[] } {
-    const { listings } = this.view;
-    return { text: listings.text(kind), pairs: listings.pairs(kind), places: listings.places(kind) };
-  }
-
-  listingLines(kind: string, items: number[]): number[] {
-    const { listings, bodies } = this.view;
-    const nodes = new Set<number>();
-    for (const item of items) {
-      for (let node of inside(this.view, item)) {
-        // A text tells about the outer graph: what is inside an operator is on that operator's line.
-        while (bodies.bodyOf[node]! >= 0) node = bodies.owner[bodies.bodyOf[node]!]!;
-        nodes.add(node);
-      }
-    }
-    return listings.lines(kind, nodes);
-  }
-
-  // -- paths --------------------------------------------------------------------------------------
-
-  trace(item: number, way: 'up' | 'down'): number[] {
-    return trace(this.view, item, way);
-  }
-
-  between(a: number, b: number): number[] {
-    return between(this.view, a, b);
-  }
-
-  // -- colours ------------------------------------------------------------------------------------
-
-  metric(name: string): ReturnType<Calls['metric']> {
-    return shadesOf(this.figures(name));
-  }
-
-  /** A figure of each box of the picture; NaN where it is not known, and for open groups, whose boxes have their own. */
-  figures(name: string): Float64Array {
-    const { visible: v, metrics, tree } = this.view;
-    const figures = new Float64Array(v.count).fill(NaN);
-    for (let box = 0; box < v.count; box++) {
-      const item = v.item[box]!;
-      if (!v.open[box]) figures[box] = metrics.ofItem(name, item, tree, v.repeat[box]!, () => inside(this.view, item)) ?? NaN;
-    }
-    return figures;
   }
 
   // -- costs --------------------------------------------------------------------------------------
@@ -732,42 +484,11 @@ export class Engine {
     return (info.metrics = Metrics.names(capture));
   }
 
-  /** Read what operators cost, before a call that asks for it: the first picture does not wait for that. */
+  /** Read what operators cost and took, before a call that asks for it: the first picture does not wait for that. */
   async count(): Promise<void> {
     const { metrics, capture, stage } = this.view;
     metrics.costs ??= await Costs.read(capture, stage);
-  }
-
-  costMap(figure: Figure, root: number, width: number, height: number): ReturnType<Calls['costMap']> {
-    return costMap(this.view, figure, root, width, height);
-  }
-
-  memoryLine(first: number, last: number, columns: number): ReturnType<Calls['memoryLine']> {
-    return memoryLine(this.view, first, last, columns);
-  }
-
-  alive(step: number, most: number): ReturnType<Calls['alive']> {
-    return alive(this.view, step, most);
-  }
-
-  steps(items: number[]): number[] {
-    return steps(this.view, items);
-  }
-
-  totals(): ReturnType<Calls['totals']> {
-    return totals(this.view);
-  }
-
-  roofs(device: Device): ReturnType<Calls['roofs']> {
-    return roofs(this.view, device);
-  }
-
-  kernelOf(): Uint16Array {
-    const { visible: v, metrics, tree } = this.view;
-    return Uint16Array.from(v.item, (item) => {
-      const kernel = item < tree.nodes ? metrics.firstKernel(item) : -1;
-      return kernel < 0 ? 0 : 1 + (kernel % KERNEL_COLOURS);
-    });
+    await metrics.measured;
   }
 }
 
@@ -813,7 +534,7 @@ function kinOf(tree: Tree): (group: number) => readonly number[] {
 }
 
 /** By operator: the value for which it is passed over in a picture of these options, or -1; empty where there is none. */
-function passedNow({ graph, kept, views, byNode }: View, options: ViewOptions): Int32Array {
+function passedNow({ graph, kept, views, byNode }: Ground, options: ViewOptions): Int32Array {
   if ((options.saved || !kept.length) && (options.views || !views.length)) return new Int32Array(0);
   const [saved, seen] = [!options.saved && kept.length > 0, !options.views && views.length > 0];
   const passed = new Int32Array(graph.nodes).fill(-1);

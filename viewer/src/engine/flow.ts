@@ -4,17 +4,17 @@
 
 import { PHASES } from '../scene.ts';
 import type { Graph, Pools } from '../wire/capture.ts';
+import { SPELLINGS } from '../wire/facts.ts';
 import type { Bodies } from './compose.ts';
-import { row, type Csr } from './csr.ts';
+import { row, type Csr } from '../wire/csr.ts';
 
 const [FORWARD, BACKWARD, RECOMPUTE] = [PHASES.indexOf('forward'), PHASES.indexOf('backward'), PHASES.indexOf('recompute')];
-const DETACH = /^(?:torch\.ops\.)?aten(?:\.|::)detach(?:\.default)?$/;
 
 /** By operator: the value that it keeps for the backward pass or takes from there; -1 for all others. Empty where there are none. */
 export function savedTensors(graph: Graph, pools: Pools, outputs: () => Csr, readers: () => Csr): Int32Array {
   let kept = new Int32Array(0);
   const known: boolean[] = [];
-  const detaches = (node: number) => (known[graph.op[node]!] ??= DETACH.test(pools.strings.at(graph.op[node]!)));
+  const detaches = (node: number) => (known[graph.op[node]!] ??= SPELLINGS.SAVED_COPY.test(pools.strings.at(graph.op[node]!)));
   for (let node = 0; node < graph.nodes; node++) {
     if ((graph.phase[node] !== FORWARD && graph.phase[node] !== RECOMPUTE) || !detaches(node)) continue;
     const value = graph.useValue[graph.useStart[node]!]!;

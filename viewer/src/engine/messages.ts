@@ -1,22 +1,30 @@
 // What the page and the engine (in its worker) say to each other. All heavy work is the engine's.
 
-import type { Place } from '../wire/capture.ts';
 import type { Scene } from '../scene.ts';
+import type { LinkKind, MemoryClass } from '../wire/facts.ts';
 import type { Content } from './content.ts';
-import type { Figure } from './cost.ts';
-import type { Device } from './roofs.ts';
 import type { Cell } from './treemap.ts';
-import type { SceneIndex } from '../draw/spatial.ts';
+import type { SceneIndex } from '../picture/spatial.ts';
 import type { Change, Fate } from './diff.ts';
 import type { Kin } from './diffview.ts';
+import type { Questions } from './questions.ts';
+
+export interface KernelDetails {
+  nodes: number[];
+  runs: number;
+  code: string;
+  name: string;
+  attrs: [string, string][];
+}
 
 /** What all of a stage costs, the phases that are hidden too. */
 export interface Totals {
   macs: number;
   other: number;
-  parameters: number;
+  parameters: number; // NaN: not known
   peak: number; // bytes: the least that these operators need in this order
-  atLeast: boolean; // an operator is unknown, so MACs and other FLOPs may be more
+  atLeast: boolean; // an operator is unknown or missing, so MACs and other FLOPs may be more
+  parametersAtLeast: boolean; // operators that read parameters are missing
 }
 
 export interface StageInfo {
@@ -27,7 +35,7 @@ export interface StageInfo {
   after: number | null;
   phases: number[]; // operators by phase
   kernels: number;
-  links: Record<string, number>;
+  links: Partial<Record<LinkKind, number>>;
   warnings: string[];
   listings: string[]; // kinds of the framework's own texts, and those whose lines are joined to operators
   linked: string[];
@@ -47,6 +55,7 @@ export interface CaptureInfo {
   sources: string[];
   metrics: string[]; // numeric columns by which boxes can be coloured
   costs: boolean; // what operators cost is here
+  facts: string[]; // kinds of facts (wire/facts.ts) that are here
 }
 
 export interface ViewOptions {
@@ -100,8 +109,8 @@ export interface Details {
   phase: string;
   name: string;
   attrs: [string, string][];
-  inputs: { arg: string; value: string; type: string; bytes: number; role: string; from: Ref | null }[];
-  outputs: { value: string; type: string; bytes: number; role: string; to: Ref[]; more: number }[];
+  inputs: { arg: string; value: string; type: string; bytes: number; role: string; seen: string; from: Ref | null }[];
+  outputs: { value: string; type: string; bytes: number; role: string; seen: string; to: Ref[]; more: number }[];
   backward: Ref[];
   forward: Ref[];
   drawnWith: (Ref & { kind: 'saved' | 'view' | 'constant' }) | null; // of what is not drawn: what stands for it
@@ -159,7 +168,7 @@ export interface MemoryLine {
   last: number;
   at: Int32Array; // by column: the operator at which most is alive
   phases: Uint8Array; // by column
-  classes: string[];
+  classes: MemoryClass[];
   live: Float64Array[]; // by class: bytes by column
   atPeak: number[]; // by class
   peak: number; // operator
@@ -173,7 +182,7 @@ export interface AliveRow {
   op: string; // that makes it
   where: string;
   type: string;
-  cls: string;
+  cls: MemoryClass;
   bytes: number;
   born: number;
   dies: number;
@@ -228,51 +237,37 @@ export interface EngineWords {
   plumbing?: string[]; // positions and mask, positions, mask, others
 }
 
-/** The calls that the page makes; each answers with a promise. */
-export interface Calls {
-  load(data: Content, name: string): CaptureInfo;
-  stage(capture: number, stage: number, options: ViewOptions): Picture;
-  options(options: ViewOptions): Picture;
-  speak(words: EngineWords): Picture | null;
-  open(items: number[], open: boolean): Picture;
-  unfold(item: number): Picture;
-  openAll(): Picture;
-  openDepth(depth: number): Picture;
-  reveal(items: number[]): Picture;
-  restore(open: string[], unfolded: string[]): Picture;
-  boxes(items: number[]): number[];
-  pairs(item: number | null): Int32Array; // boxes joined by gradient links: of one item, or all
-  details(item: number): Details;
-  children(item: number): TreeRow[];
-  kernels(): KernelRow[];
-  kernel(index: number): { nodes: number[]; runs: number; code: string; name: string; attrs: [string, string][] };
-  find(query: string): { nodes: number[]; error: string };
-  labels(items: number[]): Label[];
-  table(sort: number, down: boolean, filter: number[] | null, first: number, count: number): { total: number; rows: TableRow[] };
-  csv(filter: number[] | null): string;
-  source(file: string): string | null;
-  lineNodes(file: string, line: number): number[];
-  lines(file: string): [number, number][]; // line, how many operators
-  files(): { file: string; lines: number }[];
-  listing(kind: string): { text: string; pairs: Int32Array; places: Place[] }; // pairs: line, operator, line, operator …
-  listingLines(kind: string, items: number[]): number[];
-  across(items: number[], from: number, to: number): string[]; // paths in another stage
-  aside(stage: number, toward: number, call: keyof Calls, args: unknown[]): unknown; // a call about another stage
-  changes(): ChangeRow[];
-  follow(item: number): FateRow[];
-  kin(from: number, overlaid: boolean): Kin;
-  drawn(nodes: number[]): number[];
-  trace(item: number, way: 'up' | 'down'): number[];
-  between(a: number, b: number): number[];
-  metric(name: string): { shades: Uint8Array; min: number; max: number }; // by box of the picture, see shades.ts
-  kernelOf(): Uint16Array; // by box of the picture: the first kernel of an operator, counted from 1 and around; 0: none
-  paths(items: number[]): string[];
-  items(paths: string[]): number[];
-  attach(capture: number, data: Content): string[]; // costs that came later; answers with all metrics
-  costMap(figure: Figure, root: number, width: number, height: number): CostMap | null;
-  memoryLine(first: number, last: number, columns: number): MemoryLine | null;
-  alive(step: number, most: number): { rows: AliveRow[]; count: number; bytes: number; op: string; where: string };
-  steps(items: number[]): number[]; // first, last, first, last …
-  roofs(device: Device): Roofs | null;
-  totals(): Totals | null; // null: not counted
+/** A call that changes what is looked at, or brings something: `moves` as of a question (questions.ts). */
+interface Command<F> {
+  moves: boolean;
+  call?: F; // only its type is there
 }
+
+const command = <F>({ moves = false } = {}): Command<F> => ({ moves });
+const MOVES = { moves: true };
+
+/** What may be called about another stage than the one in view. */
+export type Aside = keyof Questions | 'stage' | 'open' | 'unfold' | 'reveal';
+
+export const COMMANDS = {
+  load: command<(data: Content, name: string) => CaptureInfo>(),
+  /** Costs that came later; answers with all metrics. */
+  attach: command<(capture: number, data: Content) => string[]>(),
+  stage: command<(capture: number, stage: number, options: ViewOptions) => Picture>(MOVES),
+  options: command<(options: ViewOptions) => Picture>(MOVES),
+  speak: command<(words: EngineWords) => Picture | null>(MOVES),
+  open: command<(items: number[], open: boolean) => Picture>(MOVES),
+  unfold: command<(item: number) => Picture>(MOVES),
+  openAll: command<() => Picture>(MOVES),
+  openDepth: command<(depth: number) => Picture>(MOVES),
+  reveal: command<(items: number[]) => Picture>(MOVES),
+  restore: command<(open: string[], unfolded: string[]) => Picture>(MOVES),
+  kin: command<(from: number, overlaid: boolean) => Kin>(),
+  /** Another call about another stage of this capture, while the one in view stays. */
+  aside: command<(stage: number, toward: number, call: Aside, args: unknown[]) => unknown>(MOVES),
+};
+
+export type Commands = { [C in keyof typeof COMMANDS]: (typeof COMMANDS)[C] extends Command<infer F> ? F : never };
+
+/** All calls that the page makes; each answers with a promise. */
+export type Calls = Commands & Questions;

@@ -2,17 +2,17 @@
 
 import type { Capture, Graph } from '../wire/capture.ts';
 import { FACTS, TIME_UNITS } from '../wire/facts.ts';
-import { Costs, ratio, type Figure } from './cost.ts';
-import { csr, row, type Csr } from './csr.ts';
-import { figureText } from './figures.ts';
+import { Costs, ratio, type CostFigure, type Figure } from './cost.ts';
+import { csr, row, type Csr } from '../wire/csr.ts';
+import { figureText } from '../text/figures.ts';
 import type { Tree } from './tree.ts';
 import type { Types } from './types.ts';
 
 const OUTPUT = 'output size';
 const KERNELS = 'kernels';
-const TIME = 'time'; // measured
+export const TIME = 'time'; // measured
 const INTENSITY = 'intensity';
-const COSTS: Record<string, Figure> = {
+const COSTS: Record<string, CostFigure> = {
   MACs: 'macs',
   'causal MACs': 'causal',
   'other FLOPs': 'other',
@@ -26,8 +26,10 @@ export class Metrics {
   private made: Csr | undefined;
   private times: (number | null)[] = []; // by kernel
   private nodeTimes: (number | null)[] | null = null;
+  /** The measured times have been read. */
+  readonly measured: Promise<void>;
   costs: Costs | null = null; // of the stage, where the file has them
-  private sums = new WeakMap<Tree, Map<Figure, Float64Array>>();
+  private sums = new WeakMap<Tree, Map<CostFigure, Float64Array>>();
 
   constructor(
     private capture: Capture,
@@ -37,7 +39,8 @@ export class Metrics {
     private outputs: () => Csr,
   ) {
     this.columns = Metrics.names(capture);
-    void this.loadTimes();
+    this.measured = this.loadTimes();
+    this.measured.catch(() => undefined); // who waits for it is told
   }
 
   /** Kernels by operator. */
@@ -56,7 +59,8 @@ export class Metrics {
     const fused = capture.manifest.graphs.some((graph) => graph.groups.includes('kernel'));
     const causal = Costs.hasCausal(capture) ? ['causal MACs'] : [];
     const costs = Costs.has(capture) ? ['MACs', ...causal, 'other FLOPs', 'bytes read', 'bytes written', INTENSITY] : [];
-    return [...costs, OUTPUT, ...(costs.length ? ['parameters'] : []), ...(fused ? [KERNELS] : []), ...(timed ? [TIME] : [])];
+    // What was measured says most.
+    return [...(timed ? [TIME] : []), ...costs, OUTPUT, ...(costs.length ? ['parameters'] : []), ...(fused ? [KERNELS] : [])];
   }
 
   /** What is known of an operator's cost: exact, zero, estimated, unknown; empty where it is counted at another. */
@@ -72,7 +76,7 @@ export class Metrics {
   }
 
   /** By group: the sum of all that is inside; NaN where nothing of it is known. */
-  subtree(figure: Figure, tree: Tree): Float64Array {
+  subtree(figure: CostFigure, tree: Tree): Float64Array {
     let known = this.sums.get(tree);
     if (!known) this.sums.set(tree, (known = new Map()));
     let sums = known.get(figure);
@@ -98,7 +102,7 @@ export class Metrics {
       return value !== null && name !== INTENSITY ? value * times : value;
     }
     if (group >= tree.groups) return null;
-    const sum = (figure: Figure) => this.subtree(figure, tree)[group]!;
+    const sum = (figure: CostFigure) => this.subtree(figure, tree)[group]!;
     if (name === INTENSITY) return ratio(sum('macs'), sum('other'), sum('bytes'));
     const figure = COSTS[name];
     if (!figure) return this.rollUp(name, inside(), times);
@@ -116,6 +120,12 @@ export class Metrics {
       const values = table.numbers(FACTS.times.columns.time);
       table.int32('index').forEach((at, i) => (times[at] = Number.isNaN(values[i]!) ? null : values[i]! * unit));
     }
+  }
+
+  /** A figure by operator; NaN where it is not known. */
+  byNode(figure: Figure, costs: Costs): Float64Array {
+    if (figure !== 'time') return costs.of(figure);
+    return Float64Array.from({ length: costs.nodes }, (_, node) => this.value(TIME, node) ?? NaN);
   }
 
   firstKernel(node: number): number {
@@ -187,6 +197,8 @@ export class Metrics {
   describeGroup(item: number, tree: Tree, nodes: number[]): [string, string][] {
     const { costs } = this;
     const least = costs ? nodes.filter((node) => node < costs.nodes && costs.atLeast(node)).length : 0;
+    const isLeast = (name: string) =>
+      name === TIME ? nodes.some((node) => this.value(TIME, node) === null) : least > 0 && (name === 'MACs' || name === 'other FLOPs');
     return [
       ...this.columns.map((name): [string, string] => {
         const text =
@@ -194,7 +206,9 @@ export class Metrics {
             name,
             this.ofItem(name, item, tree, 1, () => nodes),
           ) ?? '?';
-        return [name, least && (name === 'MACs' || name === 'other FLOPs') && text !== '?' ? `≥ ${text}` : text];
+        const figure = COSTS[name];
+        const reached = figure && costs?.gaps.reach(figure, tree.scope[item - tree.nodes]!, tree.phase[item - tree.nodes]!);
+        return [name, text !== '?' && (reached || isLeast(name)) ? `≥ ${text}` : text];
       }),
       ...known(least ? `${least.toLocaleString('en')} unknown` : ''),
     ];

@@ -3,7 +3,7 @@
 // other; one that only holds modules gives way to those.
 
 import { convexParts } from './convex.ts';
-import { csr, row, type Csr } from './csr.ts';
+import { csr, row, type Csr } from '../wire/csr.ts';
 
 /** The groups of a tree while it is made; one row each. */
 export interface Grouping {

@@ -1,7 +1,7 @@
 // Following the data: ancestors, descendants, and what lies between.
 
 import { inside } from './answers.ts';
-import { row } from './csr.ts';
+import { row } from '../wire/csr.ts';
 import type { View } from './view.ts';
 
 /** Everything that an item depends on (up), or that depends on it (down). */

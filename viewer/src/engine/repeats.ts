@@ -7,7 +7,7 @@
 import { PHASES, ROLES } from '../scene.ts';
 import type { Graph } from '../wire/capture.ts';
 import { convexParts } from './convex.ts';
-import { csr, row, type Csr } from './csr.ts';
+import { csr, row, type Csr } from '../wire/csr.ts';
 import type { Tree } from './tree.ts';
 
 export const SHORTEST_RUN = 3;

@@ -1,9 +1,9 @@
 // The table of operators: rows, sorting, CSV.
 
+import { scopePath } from '../wire/scopes.ts';
 import { PHASES } from '../scene.ts';
-import { row } from './csr.ts';
+import { row } from '../wire/csr.ts';
 import type { TableRow } from './messages.ts';
-import { scopePath } from './tree.ts';
 import type { View } from './view.ts';
 
 export function cells(view: View, node: number): (string | number | null)[] {

@@ -3,16 +3,17 @@
 import type { Graph, Pools } from '../wire/capture.ts';
 import { layoutNested, type LayoutCache } from '../layout/nested.ts';
 import type { NestedGraph, NestedLayout, Options } from '../layout/types.ts';
-import { compact } from '../draw/metrics.ts';
+import { compact } from '../picture/sizes.ts';
 import { BoxKind, EdgeKind, PHASES, ROLES, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { layoutColumns } from '../layout/columns.ts';
 import { layoutTurn } from '../layout/uturn.ts';
-import { row, type Csr } from './csr.ts';
+import { row, type Csr } from '../wire/csr.ts';
 import type { EngineWords } from './messages.ts';
 import { Titles } from './titles.ts';
 import { groupClass, groupTitle, type Tree } from './tree.ts';
-import { bytesText, type Types } from './types.ts';
+import { bytesText } from '../text/figures.ts';
+import type { Types } from './types.ts';
 import type { Turned } from './uturn.ts';
 import type { Visible } from './visible.ts';
 
@@ -35,6 +36,7 @@ const [FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, OTHER] = [
 const PARAMETER = ROLES.indexOf('parameter');
 const GRADIENT = ROLES.indexOf('gradient');
 const PADDING = 14;
+const LABEL_LINE = 14; // what a line of words on edges takes
 
 /** Longer chains fold into columns. A chain of n boxes is about as wide as high when it is folded at this height. */
 function tallest(boxes: number): number {
@@ -88,7 +90,9 @@ interface SceneInput {
   read: Int32Array; // by use: the value that is read, seen as the reader sees it
   turned?: Turned | null; // the visible boxes as a U
   unread?: (nodes: number[]) => Set<number>; // those whose results nothing reads
-  words?: Partial<EngineWords>;
+  drawnWords?: Partial<EngineWords>;
+  place?: (value: number) => string; // of a gradient: the device that it lay on
+  words?: readonly string[] | null; // what stands on edges, by value; there is room for it in the drawing
   fast?: boolean; // lay out as a large graph is laid out
 }
 
@@ -222,7 +226,7 @@ class BoxTexts {
     this.detail[box] = this.#names.id(detail);
   }
 
-  /** An operator shows the type of its first output. */
+  /** An operator shows the type of its first output, or of the first that has one. */
   #describeOp(box: number, node: number): void {
     const { graph, pools, types } = this.#input;
     this.kind[box] = BoxKind.Op;
@@ -231,8 +235,9 @@ class BoxTexts {
     let detail: string;
     if (start[node + 1]! === start[node]!) detail = target(graph, pools, node);
     else {
-      const value = item[start[node]!]!;
-      const note = this.#unread.has(node) ? (this.#input.words?.unread ?? 'not read') : '';
+      const made = item.subarray(start[node]!, start[node + 1]!);
+      const value = made.find((one) => types.text(graph.type[one]!) !== '') ?? made[0]!;
+      const note = this.#unread.has(node) ? (this.#input.drawnWords?.unread ?? 'not read') : '';
       detail = [gradientOf(graph, pools, value), types.text(graph.type[value]!), note].filter(Boolean).join(' · ');
     }
     this.#write(box, this.#titles.of(node), detail);
@@ -252,8 +257,8 @@ class BoxTexts {
   }
 
   #part(group: number): string {
-    const { tree, words } = this.#input;
-    const text = words?.part ?? 'part {i} of {n}';
+    const { tree, drawnWords } = this.#input;
+    const text = drawnWords?.part ?? 'part {i} of {n}';
     return text.replace('{i}', String(tree.part[group]!)).replace('{n}', String(tree.parts[group]!));
   }
 
@@ -307,7 +312,7 @@ class BoxTexts {
 
 /** What edges carry. Those of parameters and inputs weigh less: they follow the others. */
 function describeEdges(input: SceneInput, names: Names) {
-  const { graph, types, visible: v } = input;
+  const { graph, types, visible: v, place, words, drawnWords } = input;
   const titles = new Titles(graph, input.pools);
   const edges = v.source.length;
   const bytes = new Float64Array(edges);
@@ -319,13 +324,14 @@ function describeEdges(input: SceneInput, names: Names) {
     const kept = input.turned?.kept[e] ?? NaN;
     if (!Number.isNaN(kept)) {
       bytes[e] = kept;
-      label[e] = names.id((input.words?.keeps ?? 'keeps {bytes}').replace('{bytes}', bytesText(kept)));
+      label[e] = names.id((drawnWords?.keeps ?? 'keeps {bytes}').replace('{bytes}', bytesText(kept)));
       continue;
     }
     bytes[e] = types.bytes(graph.type[value]!);
-    const reads = v.uses[e]! > 1 ? (input.words?.reads ?? '{n} reads').replace('{n}', String(v.uses[e]!)) : '';
-    const tied = input.turned?.turn.kind[e] === EdgeKind.Tied ? (input.words?.tied ?? 'tied weight') : '';
-    label[e] = names.id([tied, types.text(graph.type[value]!), seenAs(input, titles, e), reads].filter(Boolean).join(' · '));
+    const reads = v.uses[e]! > 1 ? (drawnWords?.reads ?? '{n} reads').replace('{n}', String(v.uses[e]!)) : '';
+    const tied = input.turned?.turn.kind[e] === EdgeKind.Tied ? (drawnWords?.tied ?? 'tied weight') : '';
+    const text = words?.[value] ?? [types.text(graph.type[value]!), seenAs(input, titles, e), place?.(value)].filter(Boolean).join(' · ');
+    label[e] = names.id([tied, text, reads].filter(Boolean).join(' · '));
     weight[e] = graph.producer[value]! < 0 ? 0.2 : 1;
   }
   return { bytes, label, weight };
@@ -348,7 +354,8 @@ function place(input: SceneInput, { width, height }: BoxTexts, weight: Float32Ar
     key: (box: number) => `${v.item[box]}`,
   };
   const quality = v.count < 3000 && !input.fast ? 'good' : 'fast';
-  const options: Options = { direction, gapX: 24, gapY: 34, maxHeight: tallest(v.count), quality };
+  const lines = (input.words ?? []).reduce((most, text) => Math.max(most, text ? text.split('\n').length : 0), 0);
+  const options: Options = { direction, gapX: lines ? 44 : 24, gapY: 34 + lines * LABEL_LINE, maxHeight: tallest(v.count), quality };
   if (input.turned) return { laid: layoutTurn(nested, input.turned.turn, { ...options, maxHeight: undefined }, cache), layout: 'u' };
   const column = input.side ? columns(input.tree, v) : null;
   if (column) return { laid: layoutColumns(nested, column, options, cache), layout: 'columns' };

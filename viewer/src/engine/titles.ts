@@ -1,15 +1,14 @@
 // What stands on the box of an operator: as short as it can be read; the full name is in the panel.
 
 import type { Graph, Pools } from '../wire/capture.ts';
+import { SPELLINGS } from '../wire/facts.ts';
+
+const { READS_ATTRIBUTE: READS, CALLS_METHOD: CALLS } = SPELLINGS;
 
 /** `torch.ops.aten.add.Tensor` reads as `add`, `torch.nn.functional.linear` as `linear`, `nn.Conv2d` as `Conv2d`. */
 export function shortOp(op: string): string {
-  const known = /^(?:torch\.ops\.)?(?:aten|prims|prim)(?:\.|::)(\w+)/.exec(op);
-  if (known) return known[1]!;
-  const python =
-    /^(?:torch\.(?:nn\.functional|nn|_C\._nn|_C\._linalg|_C)|nn\.functional|torch|nn|F|_?operator|Tensor|builtins|math)\.(\w+)$/.exec(op);
-  if (python) return python[1]!;
-  return op.replace(/^(?:binary|unary)\./, '');
+  const known = SPELLINGS.NATIVE_OPERATOR.exec(op) ?? SPELLINGS.PYTHON_OPERATOR.exec(op);
+  return known ? known[1]! : op.replace(SPELLINGS.OPERATOR_GROUP, '');
 }
 
 /** Titles of operators. A read of an attribute or a call of a method says which one. */
@@ -24,10 +23,10 @@ export class Titles {
   of(node: number): string {
     const op = this.graph.op[node]!;
     const title = (this.known[op] ??= shortOp(this.pools.strings.at(op)));
-    if (title !== 'GetAttr' && title !== 'CallMethod') return title;
+    if (title !== READS && title !== CALLS) return title;
     const name = this.attribute(node);
     if (!name) return title;
-    if (title === 'GetAttr') return `.${name}`;
+    if (title === READS) return `.${name}`;
     const owner = this.owner(node);
     return owner === null ? `${name}()` : `${owner}.${name}()`;
   }
@@ -37,7 +36,7 @@ export class Titles {
     const { useStart, useValue, producer, op } = this.graph;
     const value = useStart[node]! < useStart[node + 1]! ? useValue[useStart[node]!]! : -1;
     const maker = value >= 0 ? producer[value]! : -1;
-    return maker >= 0 && shortOp(this.pools.strings.at(op[maker]!)) === 'GetAttr' ? this.attribute(maker) || null : null;
+    return maker >= 0 && shortOp(this.pools.strings.at(op[maker]!)) === READS ? this.attribute(maker) || null : null;
   }
 
   private attribute(node: number): string {

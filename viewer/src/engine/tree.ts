@@ -8,7 +8,7 @@
 import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES } from '../scene.ts';
 import type { Bodies } from './compose.ts';
-import { csr, row, type Csr } from './csr.ts';
+import { csr, row, type Csr } from '../wire/csr.ts';
 import { addGroup, followLead, makeOrderly, type Grouping } from './orderly.ts';
 
 const PLUMBING = ['positions and mask', 'positions', 'mask', 'plumbing'];
@@ -474,13 +474,4 @@ export function groupClass(tree: Tree, pools: Pools, group: number): string {
   return group === 0 || tree.isPhase[group] || tree.purpose[group]! >= 0 || tree.labels.has(group)
     ? ''
     : pools.scopes.cls.at(tree.scope[group]!);
-}
-
-/** The path of a scope, as opscope writes it everywhere. */
-export function scopePath(pools: Pools, scope: number): string {
-  const parts: string[] = [];
-  for (let s = scope; s > 0; s = pools.scopes.parent[s]!) {
-    parts.push(scopeName(pools, s));
-  }
-  return parts.reverse().join('/');
 }

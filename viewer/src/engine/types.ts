@@ -1,15 +1,16 @@
 // Tensor types as text and as sizes.
 
 import type { Pools } from '../wire/capture.ts';
-import { DTYPE_BITS, DTYPE_PATTERNS } from '../wire/facts.ts';
+import { DTYPE_BITS, DTYPE_PATTERNS, MOST_LANES } from '../wire/facts.ts';
 
 /** Bits of one element; undefined for a dtype that is not known or has no fixed size. The rule of opscope.ir.dtypes. */
 export function bitsOf(dtype: string): number | undefined {
   const text = dtype.trim().toLowerCase();
   const name = (DTYPE_PATTERNS.around.exec(text)?.[1] ?? text).replace(DTYPE_PATTERNS.prefix, '');
-  const lanes = DTYPE_PATTERNS.vector.exec(name);
-  const lane = lanes && DTYPE_BITS[lanes[1]!];
-  return DTYPE_BITS[name] ?? (lane ? lane * Number(lanes[2]) : undefined);
+  if (Object.hasOwn(DTYPE_BITS, name)) return DTYPE_BITS[name];
+  const [, lane, count] = DTYPE_PATTERNS.vector.exec(name) ?? [];
+  const lanes = Number(count);
+  return lane && Object.hasOwn(DTYPE_BITS, lane) && lanes > 0 && lanes <= MOST_LANES ? DTYPE_BITS[lane]! * lanes : undefined;
 }
 
 export type Dim = number | string | null;
@@ -58,15 +59,4 @@ export class Types {
     const count = shape?.every((d) => typeof d === 'number') ? (shape as number[]).reduce((a, b) => a * b, 1) : NaN;
     return (this.sizes[type] = bits === undefined || Number.isNaN(count) ? -1 : Math.ceil((count * bits) / 8));
   }
-}
-
-export function bytesText(bytes: number): string {
-  if (bytes < 0) return 'size not known';
-  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-  let unit = 0;
-  while (bytes >= 1000 && unit < units.length - 1) {
-    bytes /= 1000;
-    unit++;
-  }
-  return `${bytes >= 100 || unit === 0 ? Math.round(bytes) : bytes.toPrecision(3)} ${units[unit]}`;
 }

@@ -4,7 +4,7 @@
 // the optimizer in the row of what reads the parameters that it updates. What the backward pass reads of the forward pass
 // is kept for it until then: it is drawn as one rung from a box to its own gradient, as thick as its bytes.
 
-import { Bag } from '../draw/rtree.ts';
+import { Bag } from '../picture/rtree.ts';
 import { BETWEEN, RUNG, TIED } from '../layout/types.ts';
 import type { Turn } from '../layout/uturn.ts';
 import { PHASES, ROLES } from '../scene.ts';
@@ -166,7 +166,7 @@ class Step {
 
   private pair(): void {
     const { graph, tree, inlined, visible: v } = this.input;
-    const nodeBoxes = (kind: string): [number, number][] => {
+    const nodeBoxes = (kind: 'grad' | 'recompute'): [number, number][] => {
       const links = graph.links.get(kind);
       const pairs = Array.from(links?.source ?? [], (node, i): [number, number] => [node, links!.target[i]!]);
       // What is passed over says nothing about where a box belongs.

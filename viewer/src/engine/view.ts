@@ -3,8 +3,10 @@
 import type { LayoutCache } from '../layout/nested.ts';
 import type { Capture, Graph } from '../wire/capture.ts';
 import type { Bodies, Composed } from './compose.ts';
-import { csr, type Csr } from './csr.ts';
+import { csr, type Csr } from '../wire/csr.ts';
+import type { Diffs } from './diff.ts';
 import { savedTensors, type Flow } from './flow.ts';
+import type { Gradients } from './gradients.ts';
 import type { ViewOptions } from './messages.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
@@ -16,16 +18,32 @@ import type { Tree } from './tree.ts';
 import { Types } from './types.ts';
 import type { Visible } from './visible.ts';
 
-/** One stage of one capture as it is looked at. */
-export interface View {
+/** One stage of one capture, whatever is open. */
+export interface Ground {
   id: number; // of the capture
   capture: Capture;
+  diffs: Diffs; // of all its stages
   stage: number;
   graph: Graph;
   bodies: Bodies;
   types: Types;
   outputs: Csr; // values by operator
   readers: Csr; // uses by value
+  sources: Sources;
+  listings: Listings;
+  titles: Titles;
+  kept: Int32Array; // by operator: the value that it only keeps for the backward pass, or -1
+  views: Int32Array; // by operator: the value that it only sees otherwise, or -1
+  plumbing: Uint8Array; // operators that only compute with integers, booleans and constants
+  kinds: Kinds;
+  metrics: Metrics;
+  gradients: Gradients;
+  ghosts: number[]; // operators of the stage before, drawn after its own (the last rows of the graph)
+  byNode: Uint8Array; // the change of each operator, see diff.ts
+}
+
+/** What follows from the options and from what is open. */
+export interface Arranged {
   options: ViewOptions;
   tree: Tree;
   open: Uint8Array;
@@ -35,23 +53,23 @@ export interface View {
   kin: (group: number) => readonly number[]; // the groups that open and fold with it
   visible: Visible;
   rows: Int32Array | null; // of a U: the row of each box, or -1
-  sources: Sources;
-  listings: Listings;
-  titles: Titles;
   inlined: Uint8Array; // operators that are drawn inside another: constants in their reader, copies in what made the tensor
-  kept: Int32Array; // by operator: the value that it only keeps for the backward pass, or -1
-  views: Int32Array; // by operator: the value that it only sees otherwise, or -1
   passed: Int32Array; // by operator: the value for which it is passed over now, or -1
-  plumbing: Uint8Array; // operators that only compute with integers, booleans and constants
-  kinds: Kinds;
   flow: Flow; // the uses that are drawn
-  metrics: Metrics;
-  ghosts: number[]; // operators of the stage before, drawn after its own (the last rows of the graph)
-  byNode: Uint8Array; // the change of each operator, see diff.ts
 }
 
-/** A view without its tree, which depends on the options. Lists that a picture may do without are made when asked for. */
-export function newView(capture: Capture, stage: number, { graph, bodies }: Composed, options: ViewOptions, named: Kinds): View {
+/** One stage of one capture as it is looked at. */
+export type View = Ground & Arranged;
+
+/** Lists that a picture may do without are made when asked for. */
+export function newGround(
+  place: Pick<Ground, 'id' | 'capture' | 'diffs' | 'stage' | 'gradients'>,
+  { graph, bodies }: Composed,
+  ghosts: number[],
+  byNode: Uint8Array,
+  named: Kinds,
+): Ground {
+  const { capture, stage } = place;
   const kinds = kindOrName(named, capture.pools);
   const types = new Types(capture.pools);
   let outputs: Csr | undefined;
@@ -59,13 +77,11 @@ export function newView(capture: Capture, stage: number, { graph, bodies }: Comp
   let kept: Int32Array | undefined;
   let views: Int32Array | undefined;
   let plain: Uint8Array | undefined;
-  const made = {
-    capture,
-    stage,
+  const made: Ground = {
+    ...place,
     graph,
     bodies,
     types,
-    options,
     get outputs(): Csr {
       return (outputs ??= csr(graph.producer, graph.nodes));
     },
@@ -91,10 +107,9 @@ export function newView(capture: Capture, stage: number, { graph, bodies }: Comp
     sources: new Sources(capture, graph),
     listings: new Listings(capture.listings(capture.manifest.stages[stage]!.name), graph.nodes),
     titles: new Titles(graph, capture.pools),
-    id: 0,
-    ghosts: [],
-    byNode: new Uint8Array(0),
+    ghosts,
+    byNode,
     metrics: new Metrics(capture, stage, graph, types, (): Csr => made.outputs),
   };
-  return made as unknown as View;
+  return made;
 }

@@ -1,8 +1,8 @@
 // Which boxes are on the screen, and which edges join them, for what is open now.
 
 import type { Graph } from '../wire/capture.ts';
-import { Bag } from '../draw/rtree.ts';
-import { csr, row } from './csr.ts';
+import { Bag } from '../picture/rtree.ts';
+import { csr, row } from '../wire/csr.ts';
 import type { Repeats } from './repeats.ts';
 import { groupOrder, type Tree } from './tree.ts';
 
@@ -21,6 +21,13 @@ export interface Visible {
   uses: Int32Array;
   value: Int32Array; // the largest (or only) value on an edge
   use: Int32Array; // the use that reads it
+}
+
+/** Before the first picture. */
+export function nothingVisible(): Visible {
+  const none = new Int32Array(0);
+  const lists = { item: none, parent: none, repeat: none, last: none, order: none, nodeBox: none, groupBox: none };
+  return { count: 0, open: new Uint8Array(0), ...lists, source: none, target: none, uses: none, value: none, use: none };
 }
 
 interface Shown {

@@ -1,11 +1,11 @@
 // A rehearsal: pictures of a made-up graph, so that the code is compiled by the time a large group is opened. The first
 // picture of a page is small; without this, the first large one would run ten times slower than the next.
 
-import { buildIndex } from '../draw/spatial.ts';
+import { buildIndex } from '../picture/spatial.ts';
 import { LayoutCache } from '../layout/nested.ts';
 import { starts, type Graph, type Pools } from '../wire/capture.ts';
 import { Texts } from '../wire/table.ts';
-import { csr } from './csr.ts';
+import { csr } from '../wire/csr.ts';
 import { Repeats } from './repeats.ts';
 import { buildScene } from './scene.ts';
 import { buildTree } from './tree.ts';

@@ -2,7 +2,8 @@
 
 import { bytesOf, type Address } from './content.ts';
 import { Engine } from './engine.ts';
-import type { Calls } from './messages.ts';
+import { COMMANDS, type Calls } from './messages.ts';
+import { isQuestion, QUESTIONS } from './questions.ts';
 
 export interface Request {
   id: number;
@@ -16,24 +17,6 @@ export interface Answer {
   error?: string;
 }
 
-const MOVED = new Set<keyof Calls>([
-  'stage',
-  'options',
-  'speak',
-  'open',
-  'unfold',
-  'openAll',
-  'openDepth',
-  'reveal',
-  'restore',
-  'aside',
-  'metric',
-  'kernelOf',
-]);
-
-/** Calls that ask what operators cost. */
-const COUNTED = new Set<keyof Calls>(['details', 'table', 'csv', 'metric', 'costMap', 'memoryLine', 'alive', 'steps', 'roofs', 'totals']);
-
 /** Milliseconds without a call before work that can wait begins. */
 const PAUSE = 100;
 
@@ -42,7 +25,6 @@ export function serve(port: {
   onmessage: ((event: MessageEvent<Request>) => void) | null;
 }): void {
   const engine = new Engine();
-  const calls = engine as unknown as Record<string, (...args: unknown[]) => unknown>;
   let waiting = 0;
   let spare: ReturnType<typeof setTimeout> | undefined;
   // Work that nobody waits for begins when no call has come for a while, and lets every call pass.
@@ -58,9 +40,9 @@ export function serve(port: {
     const ready = call === 'attach' ? bytesOf(args[1] as Address).then((bytes) => [args[0], bytes]) : Promise.resolve(args);
     const turn = async (): Promise<void> => {
       try {
-        if (COUNTED.has(call)) await engine.count();
-        const result = await calls[call]!(...(await ready));
-        port.postMessage({ id, result }, MOVED.has(call) ? buffers(result) : []);
+        const result = await engine.answer(call, await ready);
+        const { moves } = isQuestion(call) ? QUESTIONS[call] : COMMANDS[call];
+        port.postMessage({ id, result }, moves ? buffers(result) : []);
       } catch (error) {
         port.postMessage({ id, error: error instanceof Error ? error.message : String(error) }, []);
       }

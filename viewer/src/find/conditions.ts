@@ -3,23 +3,41 @@
 // Terms are tried on what many nodes share (a string, a type, a scope, a stack, a set of attributes), each distinct one
 // once; the columns of the graph then spread the verdicts over the nodes.
 
+import { scopePath } from '../wire/scopes.ts';
 import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES, ROLES } from '../scene.ts';
-import { scopePath } from '../engine/tree.ts';
+import { comparison } from './compare.ts';
 import { attrTest, chosen, frameTest, shapeTest, textTest, type Test } from './match.ts';
 import type { Term } from './parse.ts';
 
 export type Mask = Uint8Array; // 0 or 1 for each row
 
-/** The one name that an operation has in all frameworks, by the string id of its op; '' where it is not known. */
-export type KindOf = (op: number) => string;
+/** The one name that an operation has in all frameworks: by the string id of its op ('': not known), and of nodes whose op
+ * does not say it. */
+export interface Kinds {
+  ofOp(op: number): string;
+  byNode: ReadonlyMap<number, string>;
+}
+
+export const NO_KINDS: Kinds = { ofOp: () => '', byNode: new Map() };
+
+/** What was measured of a stage: the time of a node in seconds, a figure of a value; null where it is not known. */
+export interface Measured {
+  time(node: number): number | null;
+  figure(name: string, value: number): number | null;
+  /** The framework's own number of a node or of a value. */
+  id?(by: 'node' | 'value', index: number): number | null;
+}
+
+export const NOTHING_MEASURED: Measured = { time: () => null, figure: () => null };
 
 /** The terms of one query, tried on one graph. */
 export class Conditions {
   constructor(
     private graph: Graph,
     private pools: Pools,
-    private kindOf: KindOf,
+    private kinds: Kinds,
+    private measured: Measured,
   ) {}
 
   /** The nodes that every term holds for. Terms on file and line speak of one and the same frame. */
@@ -46,13 +64,16 @@ export class Conditions {
         return this.texts(graph.op, textTest(term));
       case 'kind': {
         const test = textTest(term);
-        return spread(
+        const { ofOp, byNode } = this.kinds;
+        const mask = spread(
           graph.op,
           verdicts([graph.op], pools.strings.length, (i) => {
-            const kind = i > 0 ? this.kindOf(i) : '';
+            const kind = i > 0 ? ofOp(i) : '';
             return kind !== '' && test(kind);
           }),
         );
+        for (const [node, kind] of byNode) mask[node] = test(kind) ? 1 : 0;
+        return mask;
       }
       case 'name':
         return this.names(textTest(term));
@@ -88,6 +109,12 @@ export class Conditions {
       case 'file':
       case 'line':
         return this.stacks([term]);
+      case 'id':
+        return this.ids(comparison(term));
+      case 'time':
+        return this.times(comparison(term));
+      default:
+        return this.figures(term.field, comparison(term));
     }
   }
 
@@ -179,6 +206,30 @@ export class Conditions {
     return spread(this.graph.stack, holds);
   }
 
+  /** Its measured time. */
+  private times(test: (seconds: number) => boolean): Mask {
+    return Uint8Array.from({ length: this.graph.nodes }, (_, node) => holds(this.measured.time(node), test));
+  }
+
+  /** The framework's own number of it, or of something that it makes. */
+  private ids(test: (id: number) => boolean): Mask {
+    const { nodes, producer } = this.graph;
+    const id = this.measured.id ?? (() => null);
+    const mask = Uint8Array.from({ length: nodes }, (_, node) => holds(id('node', node), test));
+    for (let v = 0; v < producer.length; v++) if (producer[v]! >= 0) mask[producer[v]!]! |= holds(id('value', v), test);
+    return mask;
+  }
+
+  /** The measured figure of something that it makes. */
+  private figures(name: string, test: (figure: number) => boolean): Mask {
+    const { nodes, producer } = this.graph;
+    const mask = new Uint8Array(nodes);
+    for (let v = 0; v < producer.length; v++) {
+      if (producer[v]! >= 0) mask[producer[v]!]! |= holds(this.measured.figure(name, v), test);
+    }
+    return mask;
+  }
+
   private kernels(term: Term): Mask {
     const mask = new Uint8Array(this.graph.nodes);
     const kernels = this.graph.groups.get('kernel');
@@ -200,6 +251,10 @@ export class Conditions {
     }
     return mask;
   }
+}
+
+function holds(figure: number | null, test: (figure: number) => boolean): 0 | 1 {
+  return figure !== null && test(figure) ? 1 : 0;
 }
 
 /** A test made once for each entry of a pool that the columns name. */

@@ -1,4 +1,6 @@
-// The search language, parsed. docs/find.md says it in words; src/opscope/analysis/query.py reads the same language.
+// The search language, parsed. docs/find.md says it in words; src/opscope/analysis/search/query.py reads the same language.
+
+import { VALUE_FIGURES } from '../wire/facts.ts';
 
 export const FIELDS = [
   'op',
@@ -14,6 +16,9 @@ export const FIELDS = [
   'file',
   'line',
   'kernel',
+  'id',
+  'time',
+  ...VALUE_FIGURES,
 ] as const;
 export type Field = (typeof FIELDS)[number] | ''; // '': a plain word
 export const MOST_STEPS = 16;

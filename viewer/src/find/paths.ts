@@ -1,7 +1,7 @@
 // Paths: a node is on one where it can be reached from the first step and can reach the last one.
 
 import type { Graph } from '../wire/capture.ts';
-import { csr, type Csr } from '../engine/csr.ts';
+import { csr, type Csr } from '../wire/csr.ts';
 import type { Conditions, Mask } from './conditions.ts';
 import type { Step } from './parse.ts';
 

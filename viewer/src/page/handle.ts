@@ -1,68 +1,59 @@
-// The state of the page: in the URL, and for scripts. docs/page.md describes the handle.
+// The page for scripts and tests: `window.opscope`. docs/page.md describes it.
 
-import { CHANGES, GHOST } from '../engine/diff.ts';
+import type { Picture, StageInfo } from '../engine/messages.ts';
+import { CHANGES, GHOST } from '../picture/changes.ts';
 import { LEAST_TEXT } from '../draw/cards.ts';
+import type { Camera } from '../draw/camera.ts';
 import { clean, fitBox } from '../draw/label.ts';
-import { TITLE_SIZE } from '../draw/metrics.ts';
+import { TITLE_SIZE } from '../picture/sizes.ts';
 import { crossings, segments } from '../layout/quality.ts';
-import { EdgeKind, PHASES } from '../scene.ts';
-import * as hash from '../state/hash.ts';
-import type { App } from './app.ts';
-import { COMPARE, setCompare, type Compare } from './stages.ts';
+import { EdgeKind, PHASES, type Scene } from '../scene.ts';
+import { COMPARE, type Compare } from '../state/page.ts';
+import { expand, expandAll } from './expanding.ts';
+import { addFile } from './files.ts';
+import type { Page } from './page.ts';
+import { find, pickKernel, select } from './selecting.ts';
+import type { SplitPane } from './split.ts';
+import { goToStage, setCompare } from './staging.ts';
 
-export function state(app: App): Record<string, unknown> {
-  const boxes = app.picture?.scene.boxes;
-  const texts = app.picture?.scene.texts ?? [];
+const MOST_BOXES = 5000;
+const MOST_MEASURED = 3000; // edges
+const MOST_FRAMES = 300;
+
+function describe({ state, panels, renderer }: Page, split: SplitPane): Record<string, unknown> {
+  const picture = state.picture.get();
+  const stages = state.info.get()?.stages ?? [];
+  const tab = state.low.get();
   return {
-    captures: app.captures.map(({ id, name, framework }) => ({ id, name, framework })),
-    capture: app.capture,
-    stage: app.captures[app.capture]?.stages[app.stage]?.name ?? null,
-    stages: (app.captures[app.capture]?.stages ?? []).map(({ name, nodes, seconds, changes }) => ({
-      name,
-      nodes,
-      seconds,
-      changes: changes && Object.fromEntries(CHANGES.flatMap((kind, i) => (changes.counts[i] ? [[kind, changes.counts[i]]] : []))),
-    })),
-    compare: app.compare,
-    before: app.split.state(),
-    boxes: boxes
-      ? Array.from({ length: Math.min(boxes.count, 5000) }, (_, i) => ({
-          item: boxes.item[i],
-          title: texts[boxes.title[i]!],
-          kind: boxes.kind[i],
-          x: boxes.x[i],
-          y: boxes.y[i],
-          width: boxes.width[i],
-          height: boxes.height[i],
-          change: changeName(app.picture!.change?.[i] ?? 0),
-        }))
-      : [],
-    boxCount: boxes?.count ?? 0,
-    edgeCount: app.picture?.scene.edges.count ?? 0,
-    ...drawing(app),
-    selection: app.selection,
-    related: app.related.slice(0, 5000),
-    found: app.found.length,
-    kernel: app.pickedKernel,
-    view: app.renderer.camera.view,
-    theme: app.theme.name,
-    language: app.language,
-    colour: app.colour,
-    hidden: app.viewOptions.hidden.map((i) => PHASES[i]),
-    tab: app.lowTab,
-    listing: app.lowTab === 'ir' ? app.kind : null,
-    cost: app.lowTab === 'cost' ? app.cost.describe() : null,
-    totals: app.totals,
-    frames: app.renderer.frames.slice(-300),
+    captures: state.captures.get().map(({ id, name, framework }) => ({ id, name, framework })),
+    capture: Math.max(0, state.capture.get()),
+    stage: state.shown.get()?.name ?? null,
+    stages: stages.map(({ name, nodes, seconds, changes }) => ({ name, nodes, seconds, changes: countsOf(changes) })),
+    compare: state.compare.get(),
+    before: split.describe(),
+    boxes: picture ? boxesOf(picture) : [],
+    boxCount: picture?.scene.boxes.count ?? 0,
+    edgeCount: picture?.scene.edges.count ?? 0,
+    ...(picture ? drawing(picture.scene, renderer.camera) : {}),
+    selection: state.selection.get(),
+    related: state.related.get().slice(0, MOST_BOXES),
+    found: state.found.get().length,
+    kernel: state.kernel.get(),
+    view: renderer.camera.view,
+    theme: state.theme.get().name,
+    language: state.language.get(),
+    colour: state.colour.get(),
+    hidden: state.options.get().hidden.map((i) => PHASES[i]),
+    tab,
+    totals: state.totals.get(),
+    frames: renderer.frames.slice(-MOST_FRAMES),
+    ...Object.assign({}, ...[...panels].map(([name, panel]) => panel.describe?.(name === tab) ?? {})),
   };
 }
 
 /** How good the drawing is: what goes against the data, lines that cross, rows, titles on the screen. */
-function drawing(app: App): Record<string, unknown> {
-  const scene = app.picture?.scene;
-  if (!scene) return {};
+function drawing(scene: Scene, camera: Camera): Record<string, unknown> {
   const { boxes, edges, texts } = scene;
-  const { camera } = app.renderer;
   const seen = camera.visible();
   let cut = 0;
   for (let box = 0; box < boxes.count; box++) {
@@ -80,7 +71,22 @@ function drawing(app: App): Record<string, unknown> {
   };
 }
 
-const MOST_MEASURED = 3000;
+function countsOf(changes: StageInfo['changes']): Record<string, number> | null {
+  return changes && Object.fromEntries(CHANGES.flatMap((kind, i) => (changes.counts[i] ? [[kind, changes.counts[i]]] : [])));
+}
+
+function boxesOf({ scene: { boxes, texts }, change }: Picture): Record<string, unknown>[] {
+  return Array.from({ length: Math.min(boxes.count, MOST_BOXES) }, (_, i) => ({
+    item: boxes.item[i],
+    title: texts[boxes.title[i]!],
+    kind: boxes.kind[i],
+    x: boxes.x[i],
+    y: boxes.y[i],
+    width: boxes.width[i],
+    height: boxes.height[i],
+    change: changeName(change?.[i] ?? 0),
+  }));
+}
 
 /** `fused`, or `before: fused` for what is only in the stage before; null for what has not changed. */
 function changeName(kind: number): string | null {
@@ -88,62 +94,33 @@ function changeName(kind: number): string | null {
   return name ? `${kind & GHOST ? 'before: ' : ''}${name}` : null;
 }
 
-/** The handle for scripts and tests; docs/page.md describes it. */
-export function handle(app: App): Record<string, unknown> {
+export function handle(page: Page, split: SplitPane): Record<string, unknown> {
   const after = async <T>(work: Promise<T>): Promise<T> => {
     const result = await work;
-    await app.idle();
+    await page.idle();
     return result;
   };
-  const item = async (what: number | string) => (typeof what === 'number' ? what : ((await app.client.items([what]))[0] ?? -1));
-  return {
-    idle: () => app.idle(),
-    state: () => state(app),
-    find: (query: string) => after(app.find(query)),
-    select: (ids: (number | string)[] | number | string) =>
-      after(
-        Promise.all((Array.isArray(ids) ? ids : [ids]).map(item)).then((items) =>
-          app.select(
-            items.filter((i) => i >= 0),
-            true,
-          ),
-        ),
-      ),
-    expand: (scope: number | string) => after(item(scope).then((i) => app.expand(i, true))),
-    collapse: (scope: number | string) => after(item(scope).then((i) => app.expand(i, false))),
-    expandAll: () => after(app.expandAll()),
-    view: (x: number, y: number, zoom: number) => (app.renderer.camera.set({ x, y, zoom }), app.idle()),
-    stage: (stage: number | string) => after(app.goToStage(stage)),
-    compare: (how: Compare) => after(COMPARE.includes(how) ? setCompare(app, how) : Promise.resolve()),
-    kernel: (index: number) => after(app.pickKernel(index)),
-    open: (bytes: Uint8Array, name: string) => after(app.add(bytes, name)),
+  const itemOf = async (what: number | string) => (typeof what === 'number' ? what : ((await page.client.items([what]))[0] ?? -1));
+  const selectAll = async (ids: (number | string)[]) => {
+    const items = await Promise.all(ids.map(itemOf));
+    await select(
+      page,
+      items.filter((item) => item >= 0),
+      true,
+    );
   };
-}
-
-export async function writeHash(app: App): Promise<void> {
-  const open = app.picture?.open ?? [];
-  const unfolded = app.picture?.unfolded ?? [];
-  const text = hash.write({
-    capture: app.capture,
-    stage: app.stage,
-    open: open.length <= 60 ? await app.client.paths(open) : null,
-    unfolded: unfolded.length <= 60 ? await app.client.paths(unfolded) : [],
-    all: app.opened,
-    selection: await app.client.paths(app.selection),
-    query: app.query,
-    view: app.renderer.camera.view,
-    direction: app.viewOptions.direction,
-    hidden: app.viewOptions.hidden,
-    tab: app.lowTab,
-    kind: app.lowTab === 'ir' ? app.kind : app.lowTab === 'cost' ? app.cost.state : '',
-    compare: app.compare,
-    colour: app.colour,
-    flags: hash.pack(app),
-    kernel: app.pickedKernel,
-  });
-  try {
-    history.replaceState(null, '', `#${text}`);
-  } catch {
-    // A page inside a notebook has no URL of its own.
-  }
+  return {
+    idle: () => page.idle(),
+    state: () => describe(page, split),
+    find: (query: string) => after(find(page, query)),
+    select: (ids: (number | string)[] | number | string) => after(selectAll(Array.isArray(ids) ? ids : [ids])),
+    expand: (scope: number | string) => after(itemOf(scope).then((item) => expand(page, item, true))),
+    collapse: (scope: number | string) => after(itemOf(scope).then((item) => expand(page, item, false))),
+    expandAll: () => after(expandAll(page)),
+    view: (x: number, y: number, zoom: number) => (page.renderer.camera.set({ x, y, zoom }), page.idle()),
+    stage: (stage: number | string) => after(goToStage(page, stage)),
+    compare: (how: Compare) => after(COMPARE.includes(how) ? setCompare(page, how) : Promise.resolve()),
+    kernel: (index: number) => after(pickKernel(page, index)),
+    open: (bytes: Uint8Array, name: string) => after(addFile(page, bytes, name)),
+  };
 }

@@ -1,75 +1,110 @@
-// What is lit and how boxes are coloured: changes without a new layout.
+// What is lit, how boxes are coloured, and the legend: changes without a new layout.
 
-import { dark, type Theme } from '../draw/theme.ts';
-import { GHOST } from '../engine/diff.ts';
+import type { Theme } from '../draw/theme.ts';
 import type { Picture } from '../engine/messages.ts';
 import { UNKNOWN } from '../engine/shades.ts';
-import { h, replace } from '../panels/dom.ts';
-import { metricName, metricText } from '../panels/table.ts';
+import { badge } from '../panels/fates.ts';
+import { CHANGES, GHOST } from '../picture/changes.ts';
 import { BoxKind, type Fill } from '../scene.ts';
 import { kernelColours, RAMP_CSS, shadeColours } from '../state/colours.ts';
-import type { App } from './app.ts';
-import { changeLegend } from './stages.ts';
+import { metricName, metricText } from '../state/figures.ts';
+import type { Words } from '../state/words.ts';
+import { h, replace } from '../widgets/dom.ts';
+import type { Page } from './page.ts';
 
-export async function repaint(app: App, dim = false): Promise<void> {
-  if (!app.picture) return;
+const MOST_FOUND = 20_000; // results that are drawn as found
+
+export function showPaint(page: Page): void {
+  const { state, views, renderer } = page;
+  views.add(
+    'edges',
+    () => [state.edgeLabels.get(), state.edgeWidth.get()] as const,
+    ([edgeLabels, edgeWidth]) => renderer.setPaint({ edgeLabels, edgeWidth }),
+  );
+  views.add(
+    'lit',
+    () => [state.picture.get(), state.selection.get(), state.related.get(), state.found.get(), state.traced.get()] as const,
+    ([picture, selection, related, found]) => (picture ? light(page, picture, selection, related, found) : undefined),
+  );
+  views.add(
+    'gradient links',
+    () => [state.picture.get(), state.allPairs.get() ? null : state.selection.get().at(-1)] as const,
+    async ([picture, item]) => {
+      const links = !picture || item === undefined ? null : await page.client.pairs(item);
+      if (picture === state.picture.get()) renderer.setPaint({ links });
+    },
+  );
+  views.add(
+    'colours',
+    () => [state.picture.get(), state.colour.get(), state.theme.get(), page.words(), state.info.get()] as const,
+    async ([picture, colour, theme, words]) => {
+      if (!picture) return;
+      const { fill, legend } = await colouring(page, picture, colour, theme, words);
+      if (picture !== state.picture.get()) return;
+      replace(page.places.legend, ...legend);
+      renderer.setPaint({ fill });
+    },
+  );
+}
+
+async function light({ client, renderer, state }: Page, picture: Picture, ...items: [number[], number[], number[]]): Promise<void> {
   // Nothing lit is the commonest case, and then there is nothing to ask.
-  const boxes = async (items: number[]) => (items.length ? app.client.boxes(items) : []);
-  const picked = app.allPairs ? null : app.selection.at(-1);
-  const [selected, related, found, links] = await Promise.all([
-    boxes(app.selection),
-    boxes(app.related),
-    boxes(app.found.length > 20_000 ? app.found.slice(0, 20_000) : app.found),
-    picked === undefined ? null : app.client.pairs(picked),
-  ]);
-  app.renderer.setPaint({
+  const boxes = (of: number[]) => (of.length ? client.boxes(of.slice(0, MOST_FOUND)) : []);
+  const [selected, related, found] = await Promise.all(items.map(boxes));
+  if (picture !== state.picture.get()) return;
+  const isTraced = state.traced.get() !== null && related!.length > 0;
+  renderer.setPaint({
     selected: new Set(selected),
     related: new Set(related),
     found: new Set(found),
-    dim: (dim && related.length > 0) || (found.length > 0 && selected.length === 0),
-    links,
-    fill: await fills(app),
+    dim: isTraced || (found!.length > 0 && !selected!.length),
   });
 }
 
-/** The first of some operators that is on the screen is drawn as if the mouse were over it. */
-export async function outline(app: App, nodes: number[]): Promise<void> {
-  const boxes = nodes.length ? await app.client.boxes(nodes) : [];
-  app.renderer.setPaint({ hovered: boxes[0] ?? -1 });
+interface Colouring {
+  fill: Fill | null;
+  legend: (HTMLElement | string | false)[];
 }
 
-/** Colours by kernel or by a figure, with their legend. */
-export async function fills(app: App): Promise<Fill | null> {
-  app.kernels.paint(app.colour === 'kernel' ? kernelColours(app.theme === dark) : []);
-  if (app.colour === 'phase') {
-    replace(app.legend, ...changeLegend(app));
-    return app.picture && fillsOf(app.picture, app.theme);
-  }
-  if (app.colour === 'kernel') {
-    replace(app.legend);
-    return { colours: kernelColours(app.theme === dark), of: await app.client.kernelOf() };
-  }
-  const { kind } = app.picture!.scene.boxes;
-  const { shades, min, max } = await app.client.metric(app.colour);
-  if (!Number.isFinite(min)) {
-    replace(app.legend, `${metricName(app.colour, app.words)}: ${app.words.unknown}`);
-    return null;
-  }
-  replace(
-    app.legend,
-    h('b', {}, metricName(app.colour, app.words)),
-    h('span', {}, metricText(app.colour, min, app.words)),
+/** Colours by change, by kernel or by a figure, with their legend. */
+async function colouring({ client }: Page, picture: Picture, colour: string, theme: Theme, words: Words): Promise<Colouring> {
+  if (colour === 'phase') return { fill: changeFill(picture, theme), legend: changeLegend(picture, words) };
+  if (colour === 'kernel') return { fill: { colours: kernelColours(theme.name === 'dark'), of: await client.kernelOf() }, legend: [] };
+  const { shades, min, max } = await client.metric(colour);
+  const name = metricName(colour, words);
+  if (!Number.isFinite(min)) return { fill: null, legend: [`${name}: ${words.unknown}`] };
+  const { kind } = picture.scene.boxes;
+  const legend = [
+    h('b', {}, name),
+    h('span', {}, metricText(colour, min, words)),
     h('i', { style: `background:${RAMP_CSS}` }),
-    h('span', {}, metricText(app.colour, max, app.words)),
-    shades.some((shade, box) => shade === UNKNOWN && kind[box] !== BoxKind.Open) && h('span', { class: 'dim' }, app.words.notColoured),
-  );
-  return { colours: shadeColours(app.theme.panels[2]!), of: shades };
+    h('span', {}, metricText(colour, max, words)),
+    shades.some((shade, box) => shade === UNKNOWN && kind[box] !== BoxKind.Open) && h('span', { class: 'dim' }, words.notColoured),
+  ];
+  return { fill: { colours: shadeColours(theme.panels[2]!), of: shades }, legend };
 }
 
 /** What has changed since the stage before is tinted by its class; ghosts are as pale as what is behind them. */
-export function fillsOf({ change }: Picture, theme: Theme): Fill | null {
+export function changeFill({ change }: Picture, theme: Theme): Fill | null {
   if (!change) return null;
   const plain = [null, ...theme.changes.map((kind) => kind.tint)];
   const colours = Array.from({ length: 2 * GHOST }, (_, kind) => (kind & GHOST ? theme.background : (plain[kind] ?? null)));
   return { colours, of: change };
+}
+
+/** What the colours and signs on boxes mean: those that are in the picture. */
+function changeLegend({ change }: Picture, words: Words): HTMLElement[] {
+  if (!change) return [];
+  const seen = new Set<number>();
+  let ghosts = 0;
+  for (const kind of change) {
+    seen.add(kind & ~GHOST);
+    ghosts |= kind & GHOST;
+  }
+  return [
+    ...CHANGES.flatMap((kind, k) =>
+      seen.has(k + 1) ? [h('span', { class: 'legend-change' }, badge(kind, words), words.changes[kind])] : [],
+    ),
+    ...(ghosts ? [h('span', { class: 'legend-change' }, h('span', { class: 'ghost-sign' }), words.onlyBefore)] : []),
+  ];
 }

@@ -1,24 +1,29 @@
 // Where one is: the headers of the open boxes under the middle of the window that have scrolled out of it, one after the
 // other; each leads back to its box.
 
-import { h, replace } from '../panels/dom.ts';
 import { BoxKind, PHASES } from '../scene.ts';
-import type { App } from './app.ts';
+import { h, replace } from '../widgets/dom.ts';
+import type { Page } from './page.ts';
+import { select } from './selecting.ts';
 
-export function bindSticky(app: App): HTMLElement {
+/** The headers, over the drawing. */
+export function showSticky(page: Page): void {
+  const { renderer, state } = page;
   const element = h('nav', { class: 'sticky' });
+  page.places.canvas.after(element);
   let shown = '';
   let asked = 0;
   const draw = (): void => {
     asked = 0;
-    const items = hidden(app);
-    const boxes = app.picture?.scene.boxes;
-    const texts = app.picture?.scene.texts ?? [];
+    const items = hidden(page);
+    const scene = state.picture.get()?.scene;
+    const boxes = scene?.boxes;
+    const texts = scene?.texts ?? [];
     const names = items.map((box) => texts[boxes!.title[box]!] ?? '');
-    const key = `${app.language}/${items.map((box) => boxes!.item[box]).join('/')}/${names.join('/')}`;
+    const key = `${state.language.get()}/${items.map((box) => boxes!.item[box]).join('/')}/${names.join('/')}`;
     if (key === shown) return;
     shown = key;
-    element.setAttribute('aria-label', app.words.around);
+    element.setAttribute('aria-label', page.words().around);
     replace(
       element,
       ...items.map((box, i) => {
@@ -26,7 +31,7 @@ export function bindSticky(app: App): HTMLElement {
         const phase = PHASES[boxes!.phase[box]!];
         return h(
           'button',
-          { title: names[i]!, onclick: () => app.run(app.select([item], true)) },
+          { title: names[i]!, onclick: () => page.run(select(page, [item], true)) },
           h('span', { class: `dot phase-${phase}` }),
           names[i]!,
         );
@@ -36,20 +41,20 @@ export function bindSticky(app: App): HTMLElement {
   const ask = (): void => {
     asked ||= requestAnimationFrame(draw);
   };
-  app.renderer.camera.listen(ask);
-  app.renderer.listen(ask);
-  return element;
+  renderer.camera.listen(ask);
+  renderer.listen(ask);
+  page.views.add('sticky headers', () => [page.words(), state.picture.get()], ask);
 }
 
 /** Open boxes around the middle of the window whose headers are above it, outermost first. */
-function hidden(app: App): number[] {
-  const scene = app.picture?.scene;
-  if (!scene) return [];
-  const { camera } = app.renderer;
+function hidden({ state, renderer }: Page): number[] {
+  const scene = state.picture.get()?.scene;
+  if (!scene || renderer.scene !== scene) return [];
+  const { camera } = renderer;
   const { width, height } = camera.screen;
   const top = camera.toWorld(0, 0).y;
   const found: number[] = [];
-  for (let box = app.renderer.hitBox(width / 2, height / 2); box >= 0; box = scene.boxes.parent[box]!) {
+  for (let box = renderer.hitBox(width / 2, height / 2); box >= 0; box = scene.boxes.parent[box]!) {
     if (scene.boxes.kind[box] === BoxKind.Open && scene.boxes.y[box]! < top) found.unshift(box);
   }
   return found;

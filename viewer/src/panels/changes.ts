@@ -1,19 +1,15 @@
-// What a stage changed: one row for each change; and what became of one operator through all stages.
+// What a stage changed: one row for each change.
 
-import { CHANGES, SYMBOLS, type ChangeKind } from '../engine/diff.ts';
-import type { ChangeRow, FateRow, StageInfo } from '../engine/messages.ts';
+import { CHANGES, type ChangeKind } from '../picture/changes.ts';
+import { VirtualList } from '../widgets/list.ts';
+import type { ChangeRow } from '../engine/messages.ts';
 import type { Words } from '../state/words.ts';
-import { h, replace, short, VirtualList } from './dom.ts';
+import { Value } from '../state/store.ts';
+import { h, replace, short } from '../widgets/dom.ts';
+import { badge } from './fates.ts';
+import { register } from './panel.ts';
 
-export function badge(kind: ChangeKind, words: Words, count = 0): HTMLElement {
-  return h(
-    'span',
-    { class: `change-badge ${kind}`, title: count ? `${count.toLocaleString()} ${words.changes[kind]}` : words.changes[kind] },
-    count ? `${SYMBOLS[kind]}${count.toLocaleString()}` : SYMBOLS[kind],
-  );
-}
-
-export class ChangeList {
+class ChangeList {
   readonly element = h('div', { class: 'list-panel' });
   private list: VirtualList;
   private head = h('div', { class: 'change-head' });
@@ -113,54 +109,37 @@ export class ChangeList {
         h(
           'div',
           { class: 'where' },
-          [
-            words.changes[row.kind],
-            `${row.before.length} → ${row.after.length}`,
-            words.evidence[row.evidence as 'name'] ?? row.evidence,
-          ].join(' · '),
+          [words.changes[row.kind], `${row.before.length} → ${row.after.length}`, row.evidence && words.evidence[row.evidence]]
+            .filter(Boolean)
+            .join(' · '),
         ),
       ),
     );
   }
 }
 
-/** Where an operator is in every stage, and what was done to it there. */
-export function throughStages(
-  fates: FateRow[],
-  stages: StageInfo[],
-  shown: number,
-  words: Words,
-  go: (stage: number, nodes: number[]) => void,
-): HTMLElement | null {
-  if (fates.length < 2) return null;
-  return h(
-    'section',
-    { class: 'through' },
-    h('h3', {}, words.throughStages),
-    ...fates.map((fate) => {
-      const kind = fate.kind === 'same' || fate.kind === 'gone' ? null : fate.kind;
-      const first = fate === fates[0] && !kind;
-      const what = fate.nodes.length ? named(fate.labels, fate.nodes.length) : words.gone;
-      return h(
-        'button',
-        {
-          class: ['link row fate', fate.stage === shown ? 'here' : '', kind ? '' : 'same'].join(' '),
-          'data-stage': fate.stage,
-          title: [stages[fate.stage]?.name, kind ? words.changes[kind] : first ? '' : words.same, what].filter(Boolean).join(' · '),
-          onclick: () => go(fate.stage, fate.nodes),
-        },
-        kind ? badge(kind, words) : h('span', { class: 'change-badge none' }, first ? '•' : '='),
-        h('span', { class: 'fate-stage' }, short(stages[fate.stage]?.name ?? '', 28)),
-        h('span', { class: 'fate-what' }, short(what, 60)),
-      );
-    }),
-  );
-}
-
-/** `2 Reshape, Matmul and 3 more`. */
-function named(labels: string[], all: number): string {
-  const counts = new Map<string, number>();
-  for (const label of labels) counts.set(label, (counts.get(label) ?? 0) + 1);
-  const parts = [...counts].map(([label, n]) => (n > 1 ? `${n} ${label}` : label));
-  return `${parts.join(', ')}${all > labels.length ? ` +${all - labels.length}` : ''}`;
-}
+register({
+  name: 'changes',
+  place: 'left',
+  title: (words) => words.changesTab,
+  help: (words) => words.changesHelp,
+  isThere: (state) => Boolean(state.shown.get()?.changes),
+  make({ state, client, act, words, follow }) {
+    const list = new ChangeList((row) => act.change(row), words);
+    const rows = new Value<ChangeRow[]>('changes', []);
+    // Ghosts are in the picture or not: their items follow from how stages are compared.
+    follow(
+      () => [state.shown.get(), state.overlaid.get()] as const,
+      async () => rows.set(await client.changes()),
+    );
+    follow(
+      () => [rows.get(), state.shown.get(), words()] as const,
+      ([now, shown]) => list.set(now, shown?.changes ? `${state.info.get()!.stages[shown.changes.before]!.name} → ${shown.name}` : ''),
+    );
+    follow(
+      () => [state.selection.get(), rows.get()] as const,
+      ([selection]) => list.mark(new Set(selection)),
+    );
+    return { element: list.element };
+  },
+});

@@ -4,20 +4,22 @@ import type { Theme } from '../draw/theme.ts';
 import type { Figure } from '../engine/cost.ts';
 import type { Device } from '../engine/roofs.ts';
 import type { Words } from '../state/words.ts';
-import { h, replace } from './dom.ts';
+import { Value } from '../state/store.ts';
+import { h, replace } from '../widgets/dom.ts';
+import { register } from './panel.ts';
 import { RooflineChart, type RooflineCalls } from './roofline.ts';
 import { MemoryChart, type TimelineCalls } from './timeline.ts';
 import { FIGURES, Treemap, type TreemapCalls } from './treemap.ts';
 
-export const VIEWS = ['treemap', 'memory', 'roofline'] as const;
-export type CostView = (typeof VIEWS)[number];
+const VIEWS = ['treemap', 'memory', 'roofline'] as const;
+type CostView = (typeof VIEWS)[number];
 
-export interface CostCalls extends TreemapCalls, Omit<TimelineCalls, 'line'>, Omit<RooflineCalls, 'nodes'> {
+interface CostCalls extends TreemapCalls, Omit<TimelineCalls, 'line'>, Omit<RooflineCalls, 'nodes'> {
   line: TimelineCalls['line'];
   changed(): void; // the address
 }
 
-export class CostPanel {
+class CostPanel {
   readonly element = h('div', { class: 'cost' });
   readonly treemap: Treemap;
   readonly memory: MemoryChart;
@@ -127,3 +129,52 @@ export class CostPanel {
     return { view: this.view, device, seconds: roofs?.seconds, unknown: roofs?.unknown, points: this.roofline.places() };
   }
 }
+
+const MOST_MARKED = 2000;
+
+register({
+  name: 'cost',
+  place: 'low',
+  title: (words) => words.cost,
+  isTall: true,
+  make({ state, client, act, devices, words, run, follow }) {
+    const address = new Value('cost', '');
+    const panel = new CostPanel(
+      devices,
+      {
+        map: (...args) => client.costMap(...args),
+        line: (...args) => client.memoryLine(...args),
+        alive: (...args) => client.alive(...args),
+        steps: (items) => client.steps(items),
+        roofs: (device) => client.roofs(device),
+        select: (items) => act.select(items),
+        hover: (items) => act.outline(items),
+        isTimed: () => state.info.get()?.metrics.includes('time') === true,
+        run,
+        changed: () => address.set(panel.state),
+      },
+      words,
+    );
+    follow(
+      () => {
+        const info = state.info.get();
+        const why = info && state.counting.get().includes(info.id) ? words().costs.counting : words().costs.none;
+        return [state.capture.get(), state.stage.get(), info?.costs === true, why, state.theme.get(), state.options.get()] as const;
+      },
+      async ([capture, stage, has, why, theme]) => {
+        await panel.show(`${capture}/${stage}`, has, why, theme);
+        address.set(panel.state);
+      },
+    );
+    follow(
+      () => [state.selection.get(), state.related.get(), state.details.get(), state.shown.get(), state.info.get()] as const,
+      ([selection, related, details]) =>
+        panel.mark(selection.length ? selection : related.slice(0, MOST_MARKED), details?.path.map((ref) => ref.item) ?? []),
+    );
+    return {
+      element: panel.element,
+      address: { get: () => address.get(), set: (text) => (panel.state = text) },
+      describe: (isOpen) => ({ cost: isOpen ? panel.describe() : null }),
+    };
+  },
+});

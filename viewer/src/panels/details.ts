@@ -1,12 +1,13 @@
 // What the selected box is.
 
+import { bytesText } from '../text/figures.ts';
 import type { Details, Ref } from '../engine/messages.ts';
-import { bytesText } from '../engine/types.ts';
 import { PHASES } from '../scene.ts';
+import { ATTRIBUTES } from '../wire/facts.ts';
 import type { Words } from '../state/words.ts';
-import { h, replace, short } from './dom.ts';
+import { h, replace, short } from '../widgets/dom.ts';
 import { stackOf } from './frames.ts';
-import { howText, metricName } from './table.ts';
+import { howText, metricName } from '../state/figures.ts';
 
 export interface DetailActions {
   select(items: number[]): void;
@@ -57,10 +58,8 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
         refs([d.drawnWith], act),
       ),
     d.kind === 'group' && section(words.inside, ...phaseBars(d, words), list(d.ops.map(([op, n]) => [op, n.toLocaleString()]))),
-    d.outputs.length > 0 &&
-      section(words.outputs, ...d.outputs.map((o) => value(o.value, o.type, o.bytes, o.role, o.to, o.more, words, act))),
-    d.inputs.length > 0 &&
-      section(words.inputs, ...d.inputs.map((i) => value(i.value, i.type, i.bytes, i.role, i.from ? [i.from] : [], 0, words, act, i.arg))),
+    d.outputs.length > 0 && section(words.outputs, ...d.outputs.map((o) => value(o, o.to, o.more, words, act))),
+    d.inputs.length > 0 && section(words.inputs, ...d.inputs.map((i) => value(i, i.from ? [i.from] : [], 0, words, act, i.arg))),
     attributes(d, words),
     d.backward.length > 0 && section(d.kind === 'group' ? words.otherPhases : words.backward, refs(d.backward, act)),
     d.forward.length > 0 && section(d.kind === 'group' ? words.otherPhases : words.forwardOf, refs(d.forward, act)),
@@ -149,10 +148,7 @@ function refs(items: Ref[], act: Pick<DetailActions, 'select'>): HTMLElement {
 }
 
 function value(
-  name: string,
-  type: string,
-  bytes: number,
-  role: string,
+  { value: name, type, bytes, role, seen }: Details['inputs' | 'outputs'][number],
   ends: Ref[],
   more: number,
   words: Words,
@@ -172,6 +168,7 @@ function value(
     name || role !== 'activation'
       ? h('div', { class: 'value-name' }, [short(name, 60), role !== 'activation' ? role : ''].filter(Boolean).join(' · '))
       : null,
+    seen ? h('div', { class: 'value-name' }, seen) : null,
     ends.length ? refs(ends, act) : null,
     more ? h('span', { class: 'more' }, `+${more}`) : null,
   );
@@ -180,7 +177,7 @@ function value(
 /** What some attributes are called where their own name says little. */
 function attributes(d: Details, words: Words): HTMLElement | null {
   const rows = d.attrs
-    .filter(([key]) => key !== 'unpaired')
+    .filter(([key]) => key !== ATTRIBUTES.UNPAIRED)
     .map(([key, text]): [string, string] => [
       key === 'autograd' ? words.gradientFunction : /^\d+$/.test(key) ? words.argument(Number(key)) : key,
       text,
@@ -190,7 +187,7 @@ function attributes(d: Details, words: Words): HTMLElement | null {
 
 /** Why a gradient operator belongs to no forward operator. */
 function unpaired(d: Details, words: Words): HTMLElement | null {
-  const why = d.attrs.find(([key]) => key === 'unpaired')?.[1];
+  const why = d.attrs.find(([key]) => key === ATTRIBUTES.UNPAIRED)?.[1];
   return why ? section(words.forwardOf, h('p', { class: 'sentence' }, words.unpaired(why))) : null;
 }
 

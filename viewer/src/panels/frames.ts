@@ -1,15 +1,15 @@
 // Where an operator was called: the user's frames, and the framework's own, which are folded.
 
+import { SPELLINGS } from '../wire/facts.ts';
+
 export interface Frame {
   file: string;
   line: number;
   fn: string;
 }
 
-const FRAMEWORK = /[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|<frozen/;
-
 export function isFramework(file: string): boolean {
-  return FRAMEWORK.test(file);
+  return SPELLINGS.FRAMEWORK_FILE.test(file);
 }
 
 export interface Stack {

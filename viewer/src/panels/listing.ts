@@ -1,16 +1,20 @@
 // The framework's own texts beside the graph: its table, the code it generates, its IR. Lines are joined to operators.
 
+import { VirtualList } from '../widgets/list.ts';
 import type { Place } from '../wire/capture.ts';
+import type { ListingKind } from '../wire/facts.ts';
 import { nodesAt, splitLines } from '../engine/listings.ts';
+import type { State } from '../state/page.ts';
 import type { Words } from '../state/words.ts';
-import { h, replace, VirtualList } from './dom.ts';
-import { highlight, type CodeLanguage } from './highlight.ts';
+import { h, replace } from '../widgets/dom.ts';
+import { register } from './panel.ts';
+import { highlight, type CodeLanguage } from '../widgets/highlight.ts';
 
-const ROW = 19; // pixels, as .listing .code-line in main.css
+const ROW = 19; // pixels, as .listing .code-line in css/listings.css
 const LONGEST = 4000; // letters of a line that are drawn
 const MOST_TICKS = 400;
 
-export interface ListingCalls {
+interface ListingCalls {
   listing(kind: string): Promise<{ text: string; pairs: Int32Array; places: Place[] }>;
   lines(kind: string, items: number[]): Promise<number[]>;
   select(nodes: number[], more: boolean): void;
@@ -19,7 +23,7 @@ export interface ListingCalls {
   choose(kind: string): void;
 }
 
-export class ListingPanel {
+class ListingPanel {
   readonly element = h('div', { class: 'listing' });
   private head = h('div', { class: 'code-head' });
   private list: VirtualList;
@@ -189,3 +193,51 @@ function languageOf(kind: string, text: string): CodeLanguage {
   if (kind !== 'code' && kind !== 'native') return 'plain';
   return /^\s*#include\b|\b__global__\b|^\s*(?:extern "C"|using namespace)\b/m.test(text.slice(0, 20_000)) ? 'cpp' : 'python';
 }
+
+/** The text that says why a graph ended where it did. */
+export const BREAKS: ListingKind = 'breaks';
+
+/** Which texts to begin with: those whose lines are joined to operators. */
+const FIRST: readonly string[] = ['code', 'native', 'table'] satisfies ListingKind[];
+
+/** The kind that was chosen, or the one to begin with. */
+function kindOf({ shown, listing }: State): string {
+  const { listings: kinds = [], linked = [] } = shown.get() ?? {};
+  if (kinds.includes(listing.get())) return listing.get();
+  return FIRST.find((kind) => linked.includes(kind)) ?? kinds[0] ?? '';
+}
+
+register({
+  name: 'ir',
+  place: 'low',
+  title: (words) => words.ir,
+  help: (words) => words.irHelp,
+  isThere: (state) => (state.shown.get()?.listings.length ?? 0) > 0,
+  make({ state, client, act, words, follow }) {
+    const panel = new ListingPanel(
+      {
+        listing: (kind) => client.listing(kind),
+        lines: (kind, items) => client.listingLines(kind, items),
+        select: (nodes, more) => act.select(more ? [...new Set([...state.selection.get(), ...nodes])] : nodes),
+        hover: (nodes) => act.outline(nodes),
+        place: (file, line) => act.line(file, line),
+        choose: (kind) => state.listing.set(kind),
+      },
+      words,
+    );
+    const lit = () => [state.selection.get(), state.related.get(), state.search.get()] as const;
+    follow(
+      () => [kindOf(state), state.shown.get(), state.capture.get(), words(), ...lit()] as const,
+      async ([kind, shown, capture, , selection, related, { query, nodes }]) => {
+        if (!shown || !kind) return;
+        await panel.show(`${capture}/${shown.name}`, shown.listings, kind);
+        await panel.mark(selection.length ? selection : related, query.trim() ? nodes : []);
+      },
+    );
+    return {
+      element: panel.element,
+      address: { get: () => kindOf(state), set: (kind) => state.listing.set(kind) },
+      describe: (isOpen) => ({ listing: isOpen ? kindOf(state) : null }),
+    };
+  },
+});

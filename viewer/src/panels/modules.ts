@@ -1,14 +1,16 @@
 // The tree of modules at the left: children are asked for when a row is opened.
 
+import { VirtualList } from '../widgets/list.ts';
 import type { TreeRow } from '../engine/messages.ts';
 import { PHASES } from '../scene.ts';
-import { h, short, VirtualList } from './dom.ts';
+import { h, short } from '../widgets/dom.ts';
+import { register } from './panel.ts';
 
 interface Row extends TreeRow {
   depth: number;
 }
 
-export class ModuleTree {
+class ModuleTree {
   readonly element: HTMLElement;
   private rows: Row[] = [];
   private list: VirtualList;
@@ -18,15 +20,15 @@ export class ModuleTree {
 
   constructor(
     private children: (item: number) => Promise<TreeRow[]>,
-    private act: { select(items: number[], reveal: boolean): void; toggle(item: number): void },
-    label: string,
+    private act: { select(items: number[]): void; toggle(item: number): void },
   ) {
-    this.list = new VirtualList(26, (i) => this.row(i), { role: 'tree', 'aria-label': label });
+    this.list = new VirtualList(26, (i) => this.row(i), { role: 'tree' });
     this.element = this.list.element;
     this.element.addEventListener('keydown', (event) => void this.key(event));
   }
 
-  async reset(): Promise<void> {
+  async reset(label: string): Promise<void> {
+    this.element.setAttribute('aria-label', label);
     this.openRows.clear();
     this.rows = (await this.children(-1)).map((row) => ({ ...row, depth: 0 }));
     // What stands alone is opened: nobody wants to see one row.
@@ -77,7 +79,7 @@ export class ModuleTree {
     else if (event.key === 'ArrowUp') this.at = Math.max(this.at - 1, 0);
     else if (event.key === 'ArrowRight' && !this.openRows.has(row.item)) await this.toggle(this.at);
     else if (event.key === 'ArrowLeft' && this.openRows.has(row.item)) await this.toggle(this.at);
-    else if (event.key === 'Enter') this.act.select([row.item], true);
+    else if (event.key === 'Enter') this.act.select([row.item]);
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -100,7 +102,7 @@ export class ModuleTree {
         style: `padding-left:${8 + row.depth * 14}px`,
         onclick: () => {
           this.at = index;
-          this.act.select([row.item], true);
+          this.act.select([row.item]);
         },
         ondblclick: () => this.act.toggle(row.item),
       },
@@ -116,3 +118,28 @@ export class ModuleTree {
     );
   }
 }
+
+register({
+  name: 'modules',
+  place: 'left',
+  title: (words) => words.modules,
+  make({ state, client, act, words, follow }) {
+    const tree = new ModuleTree((item) => client.children(item), {
+      select: (items) => act.select(items),
+      toggle: (item) => act.toggle(item),
+    });
+    let shownFor: unknown[] = [];
+    follow(
+      () => [state.selection.get(), state.details.get(), state.shown.get(), state.options.get(), words()] as const,
+      async ([selection, details, ...tells]) => {
+        if (tells.some((what, i) => what !== shownFor[i])) await tree.reset(words().modules);
+        shownFor = tells;
+        tree.select(selection);
+        if (!details || details.item !== selection.at(-1)) return;
+        await tree.reveal(details.path.map((ref) => ref.item));
+        tree.select(selection);
+      },
+    );
+    return { element: tree.element };
+  },
+});

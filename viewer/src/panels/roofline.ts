@@ -1,14 +1,13 @@
 // Operators against what a device can do: FLOPs for each byte, and the FLOP/s that are possible with them.
 
 import type { Theme } from '../draw/theme.ts';
-import { percent, plain, secondsText, shortNumber } from '../engine/figures.ts';
+import { percent, plain, secondsText, shortNumber, bytesText } from '../text/figures.ts';
 import type { RoofPoint, Roofs } from '../engine/messages.ts';
 import { peakOf, type Device } from '../engine/roofs.ts';
-import { bytesText } from '../engine/types.ts';
 import { PHASES } from '../scene.ts';
 import type { Words } from '../state/words.ts';
-import { BOLD, Chart, FONT } from './chart.ts';
-import { h, replace, short } from './dom.ts';
+import { BOLD, Chart, FONT } from '../widgets/chart.ts';
+import { h, replace, short } from '../widgets/dom.ts';
 
 const LEFT = 74;
 const RIGHT = 18;

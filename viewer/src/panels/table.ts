@@ -1,21 +1,24 @@
 // All operators in a table: sorted, filtered by the search, copied as CSV. Rows are asked for as they scroll into view.
 
+import { VirtualList } from '../widgets/list.ts';
 import type { TableRow } from '../engine/messages.ts';
-import { figureText, shortNumber } from '../engine/figures.ts';
+import { shortNumber } from '../text/figures.ts';
+import { howText, metricName, metricText } from '../state/figures.ts';
 import type { Words } from '../state/words.ts';
-import { h, replace, short, VirtualList } from './dom.ts';
+import { h, replace, short } from '../widgets/dom.ts';
+import { register } from './panel.ts';
 
 const CHUNK = 200;
 const BARE = new Set(['MACs', 'other FLOPs', 'intensity']); // their unit stands above
 
-export interface TableCalls {
+interface TableCalls {
   table(sort: number, down: boolean, filter: number[] | null, first: number, count: number): Promise<{ total: number; rows: TableRow[] }>;
   csv(filter: number[] | null): Promise<string>;
   select(item: number): void;
   text(metric: string, value: number | null): string;
 }
 
-export class NodeTable {
+class NodeTable {
   readonly element = h('div', { class: 'table-panel' });
   private list: VirtualList;
   private chunks = new Map<number, TableRow[]>();
@@ -167,18 +170,29 @@ export class NodeTable {
   }
 }
 
-export function metricText(metric: string, value: number | null, words: Words): string {
-  return figureText(metric, value) ?? words.unknown;
-}
-
-export function metricName(metric: string, words: Words): string {
-  return (words.costs.columns as Record<string, string>)[metric] ?? metric;
-}
-
-/** `exact`, `estimated, at least`, in words. */
-export function howText(how: string, words: Words): string {
-  return how
-    .split(', ')
-    .map((part) => (words.costs.hows as Record<string, string>)[part] ?? part)
-    .join(', ');
-}
+register({
+  name: 'table',
+  place: 'low',
+  title: (words) => words.table,
+  make({ state, client, act, words, follow }) {
+    const table = new NodeTable(
+      {
+        table: (...args) => client.table(...args),
+        csv: (filter) => client.csv(filter),
+        select: (item) => act.select([item]),
+        text: (metric, value) => metricText(metric, value, words()),
+      },
+      words,
+    );
+    follow(
+      () => [state.info.get(), state.shown.get(), state.search.get(), words()] as const,
+      ([info, shown, { query, nodes }]) =>
+        table.show(info?.metrics ?? [], info?.costs === true, query.trim() ? nodes : null, shown?.nodes ?? 0),
+    );
+    follow(
+      () => state.selection.get(),
+      (selection) => table.select(selection),
+    );
+    return { element: table.element };
+  },
+});

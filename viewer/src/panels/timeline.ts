@@ -1,12 +1,12 @@
 // Memory along the execution, stacked by class. What is alive at one operator stands beside it.
 
 import type { Theme } from '../draw/theme.ts';
-import { percent, plain } from '../engine/figures.ts';
+import { percent, plain, bytesText } from '../text/figures.ts';
 import type { AliveRow, MemoryLine } from '../engine/messages.ts';
-import { bytesText } from '../engine/types.ts';
 import type { Words } from '../state/words.ts';
-import { BOLD, Chart, fitted, FONT, ticks } from './chart.ts';
-import { h, replace, short } from './dom.ts';
+import type { MemoryClass } from '../wire/facts.ts';
+import { BOLD, Chart, fitted, FONT, ticks } from '../widgets/chart.ts';
+import { h, replace, short } from '../widgets/dom.ts';
 
 const LEFT = 62;
 const RIGHT = 14;
@@ -17,7 +17,7 @@ const MOST_LISTED = 300;
 const LEAST_SPAN = 8;
 
 // Paul Tol's muted scheme, in an order in which neighbours differ also to colour-blind eyes.
-const COLOURS: Record<string, [light: string, dark: string]> = {
+const COLOURS: Record<MemoryClass, [light: string, dark: string]> = {
   parameter: ['#4477aa', '#5b8fc7'],
   buffer: ['#88ccee', '#6fb4d6'],
   state: ['#117733', '#2f9d58'],
@@ -91,12 +91,12 @@ export class MemoryChart {
     this.draw();
   }
 
-  private colour(cls: string): string {
-    return COLOURS[cls]?.[this.theme.name === 'dark' ? 1 : 0] ?? '#888888';
+  private colour(cls: MemoryClass): string {
+    return COLOURS[cls][this.theme.name === 'dark' ? 1 : 0];
   }
 
-  private className(cls: string): string {
-    return (this.words().costs.classes as Record<string, string>)[cls] ?? cls;
+  private className(cls: MemoryClass): string {
+    return this.words().costs.classes[cls];
   }
 
   private redrawHead(): void {

@@ -2,20 +2,21 @@
 
 import { textOn, type Theme } from '../draw/theme.ts';
 import type { Figure } from '../engine/cost.ts';
-import { percent, shortNumber } from '../engine/figures.ts';
+import { percent, secondsText, shortNumber, bytesText } from '../text/figures.ts';
 import type { CostCell, CostMap } from '../engine/messages.ts';
 import { cellAt, HEADER } from '../engine/treemap.ts';
-import { bytesText } from '../engine/types.ts';
 import type { Words } from '../state/words.ts';
-import { BOLD, Chart, fitted, FONT } from './chart.ts';
-import { h, replace } from './dom.ts';
+import { BOLD, Chart, fitted, FONT } from '../widgets/chart.ts';
+import { h, replace } from '../widgets/dom.ts';
 
-export const FIGURES: Figure[] = ['macs', 'other', 'parameters', 'bytes', 'activations'];
+/** What may be mapped; `time` where it was measured. */
+export const FIGURES: Figure[] = ['macs', 'other', 'parameters', 'bytes', 'activations', 'time'];
 
 export interface TreemapCalls {
   map(figure: Figure, root: number, width: number, height: number): Promise<CostMap | null>;
   select(items: number[]): void;
   hover(items: number[]): void;
+  isTimed(): boolean;
   run(work: Promise<unknown>): void;
 }
 
@@ -109,7 +110,9 @@ export class Treemap {
               this.changed();
             },
           },
-          ...FIGURES.map((figure) => h('option', { value: figure, selected: figure === this.figure }, words.costs.figures[figure])),
+          ...FIGURES.filter((figure) => figure !== 'time' || this.calls.isTimed()).map((figure) =>
+            h('option', { value: figure, selected: figure === this.figure }, words.costs.figures[figure]),
+          ),
         ),
       ),
       path.length
@@ -286,6 +289,7 @@ export class Treemap {
 
 export function figureWithUnit(figure: Figure, value: number): string {
   if (figure === 'bytes' || figure === 'read' || figure === 'written' || figure === 'activations') return bytesText(value);
+  if (figure === 'time') return secondsText(value);
   const number = shortNumber(value);
   if (figure === 'parameters') return number;
   return `${number}${/[a-z]$/i.test(number) ? '' : ' '}${figure === 'macs' ? 'MACs' : 'FLOPs'}`;

@@ -1,5 +1,7 @@
 // The texts of the Cost tab and of figures, in English and Chinese.
 
+import type { MemoryClass } from '../wire/facts.ts';
+
 export const COSTS_EN = {
   views: { treemap: 'Treemap', memory: 'Memory', roofline: 'Roofline' },
   help: {
@@ -21,6 +23,7 @@ export const COSTS_EN = {
     parameters: 'Parameters',
     bytes: 'Bytes read and written',
     activations: 'Activations',
+    time: 'Measured time',
   },
   columns: {} as Record<string, string>,
   how: 'how',
@@ -41,7 +44,7 @@ export const COSTS_EN = {
     gradient: 'gradients',
     activation: 'activations',
     temporary: 'temporary',
-  },
+  } satisfies Record<MemoryClass, string>,
   peak: 'peak',
   peakMemory: 'Peak memory',
   atPeak: 'Live at the peak',
@@ -85,6 +88,7 @@ export const COSTS_ZH: typeof COSTS_EN = {
     parameters: '参数量',
     bytes: '读写字节',
     activations: '激活',
+    time: '实测时间',
   },
   columns: {
     'causal MACs': '因果注意力 MACs',

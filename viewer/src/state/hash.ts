@@ -68,48 +68,50 @@ export function read(hash: string): Saved {
 }
 
 /** What the View menu sets. */
-export interface Flagged {
-  viewOptions: {
-    split: boolean;
-    side: boolean;
-    columns?: boolean;
-    constants: boolean;
-    saved?: boolean;
-    views?: boolean;
-    plumbing?: boolean;
-  };
+export interface Flags {
+  split: boolean;
+  side: boolean;
+  constants: boolean;
+  saved?: boolean;
+  columns?: boolean;
+  views?: boolean;
+  plumbing?: boolean;
   edgeLabels: 'hover' | 'always';
   edgeWidth: 'plain' | 'bytes';
   allPairs: boolean;
 }
 
 /** A letter for each thing that is not as it is at first. */
-export function pack({ viewOptions: o, edgeLabels, edgeWidth, allPairs }: Flagged): string {
+export function pack(flags: Flags): string {
   const set = {
-    m: !o.split,
-    b: !o.side,
-    c: o.constants,
-    d: o.saved === true,
-    u: o.columns === true,
-    v: o.views === true,
-    i: o.plumbing === true,
-    l: edgeLabels === 'always',
-    w: edgeWidth === 'bytes',
-    p: allPairs,
+    m: !flags.split,
+    b: !flags.side,
+    c: flags.constants,
+    d: flags.saved === true,
+    u: flags.columns === true,
+    v: flags.views === true,
+    i: flags.plumbing === true,
+    l: flags.edgeLabels === 'always',
+    w: flags.edgeWidth === 'bytes',
+    p: flags.allPairs,
   };
   return Object.entries(set)
     .map(([letter, on]) => (on ? letter : ''))
     .join('');
 }
 
-export function unpack(flags: string, into: Flagged): void {
-  const on = (letter: string) => flags.includes(letter);
-  Object.assign(into.viewOptions, { split: !on('m'), side: !on('b'), constants: on('c') });
-  if (on('d')) into.viewOptions.saved = true;
-  if (on('u')) into.viewOptions.columns = true;
-  if (on('v')) into.viewOptions.views = true;
-  if (on('i')) into.viewOptions.plumbing = true;
-  into.edgeLabels = on('l') ? 'always' : 'hover';
-  into.edgeWidth = on('w') ? 'bytes' : 'plain';
-  into.allPairs = on('p');
+export function unpack(letters: string): Flags {
+  const on = (letter: string) => letters.includes(letter);
+  return {
+    split: !on('m'),
+    side: !on('b'),
+    constants: on('c'),
+    ...(on('d') ? { saved: true } : {}),
+    ...(on('u') ? { columns: true } : {}),
+    ...(on('v') ? { views: true } : {}),
+    ...(on('i') ? { plumbing: true } : {}),
+    edgeLabels: on('l') ? 'always' : 'hover',
+    edgeWidth: on('w') ? 'bytes' : 'plain',
+    allPairs: on('p'),
+  };
 }

@@ -1,8 +1,10 @@
 // The texts of the page, in English and Chinese.
 
+import type { ChangeKind } from '../picture/changes.ts';
+import type { Evidence, ListingKind, Phase } from '../wire/facts.ts';
 import { COSTS_EN, COSTS_ZH } from './costwords.ts';
 
-const PHASES_EN = {
+const PHASES_EN: Record<Phase, string> = {
   init: 'init',
   forward: 'forward',
   backward: 'backward',
@@ -10,7 +12,7 @@ const PHASES_EN = {
   optimizer: 'optimizer',
   other: 'other',
 };
-const PHASES_ZH: typeof PHASES_EN = {
+const PHASES_ZH: Record<Phase, string> = {
   init: '初始化',
   forward: '前向',
   backward: '反向',
@@ -20,7 +22,7 @@ const PHASES_ZH: typeof PHASES_EN = {
 };
 
 const EN = {
-  panels: { graph: 'Graph', left: 'Lists', low: 'Panel below the graph', tools: 'Tools', files: 'Files' },
+  panels: { graph: 'Graph', left: 'Lists', low: 'Panel below the graph', tools: 'Tools', files: 'Files', file: 'file' },
   modules: 'Modules',
   kernels: 'Kernels',
   results: 'Results',
@@ -68,7 +70,14 @@ const EN = {
   copyCsv: 'Copy as CSV',
   copied: 'Copied',
   copy: 'Copy',
-  listings: { table: 'Table', code: 'Code', native: 'Native IR', signature: 'Signature', symbols: 'Symbols', breaks: 'Graph breaks' },
+  listings: {
+    table: 'Table',
+    code: 'Code',
+    native: 'Native IR',
+    signature: 'Signature',
+    symbols: 'Symbols',
+    breaks: 'Graph breaks',
+  } satisfies Record<ListingKind, string>,
   lines: (n: number) => `${n.toLocaleString()} line${n === 1 ? '' : 's'}`,
   linkedLines: 'click a line to select its operator',
   unlinkedLines: 'not linked to operators',
@@ -86,8 +95,11 @@ const EN = {
     split: 'split',
     rewritten: 'rewritten',
     moved: 'moved',
-  },
-  evidence: { reported: 'reported by the compiler', name: 'found by name', structure: 'found by structure' },
+  } satisfies Record<ChangeKind, string>,
+  evidence: { reported: 'reported by the compiler', name: 'found by name', structure: 'found by structure' } satisfies Record<
+    Evidence,
+    string
+  >,
   same: 'unchanged',
   gone: 'removed',
   unchanged: 'No changes.',
@@ -201,7 +213,7 @@ const EN = {
 export type Words = typeof EN;
 
 const ZH: Words = {
-  panels: { graph: '图', left: '列表', low: '图下方的面板', tools: '工具', files: '文件' },
+  panels: { graph: '图', left: '列表', low: '图下方的面板', tools: '工具', files: '文件', file: '文件' },
   modules: '模块',
   kernels: '内核',
   results: '结果',

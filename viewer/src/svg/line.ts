@@ -41,14 +41,20 @@ export function arrowPath(edges: Edges, e: number, size: number): string {
   return `M${num(x)} ${num(y)}L${num(bx - dy * half)} ${num(by + dx * half)}L${num(bx + dy * half)} ${num(by - dx * half)}Z`;
 }
 
-/** The middle of the longest straight part of an edge. */
-export function middleOf(edges: Edges, e: number): { x: number; y: number; length: number } | null {
+/** A straight part of an edge. */
+export interface Part {
+  length: number;
+  at(t: number): { x: number; y: number };
+}
+
+/** The straight parts of an edge, the longest first. */
+export function partsOf(edges: Edges, e: number): Part[] {
   const { points, start } = edges;
-  let best = null;
+  const parts: Part[] = [];
   for (let p = start[e]!; p + 1 < start[e + 1]!; p++) {
     const [ax, ay, bx, by] = [points[2 * p]!, points[2 * p + 1]!, points[2 * p + 2]!, points[2 * p + 3]!];
     const length = Math.hypot(bx - ax, by - ay);
-    if (best === null || length > best.length) best = { x: (ax + bx) / 2, y: (ay + by) / 2, length };
+    parts.push({ length, at: (t) => ({ x: ax + (bx - ax) * t, y: ay + (by - ay) * t }) });
   }
-  return best;
+  return parts.sort((a, b) => b.length - a.length);
 }

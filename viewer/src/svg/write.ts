@@ -26,7 +26,7 @@ import {
   TITLE_WEIGHT,
   widthOfBytes,
   widthOfRung,
-} from '../draw/metrics.ts';
+} from '../picture/sizes.ts';
 import type { Theme } from '../draw/theme.ts';
 import { panelOf, textOn } from '../draw/theme.ts';
 import type { Rect } from '../draw/viewport.ts';
@@ -34,7 +34,12 @@ import type { Paint, Scene } from '../scene.ts';
 import { BoxKind, EdgeKind } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { colour, escape, num } from './escape.ts';
-import { arrowPath, linePath, middleOf } from './line.ts';
+import { arrowPath, linePath, partsOf } from './line.ts';
+import { Taken, type Area } from './taken.ts';
+
+const LINE = LABEL_SIZE + 2; // of words on an edge
+/** Where words may stand along a part of a line: in its middle, or as near to it as there is room. */
+const PLACES = [0.5, 0.36, 0.64, 0.24, 0.76, 0.14, 0.86];
 
 export interface SvgOptions {
   /** Only this part of the scene. */
@@ -263,28 +268,52 @@ class Writer {
     if (tip !== '') this.#out.push(`<path class="h${kind}" d="${tip}"${dim}${head}/>`);
   }
 
+  /** Where words would hide a box. */
+  #cards(): Area[] {
+    const { boxes } = this.#scene;
+    const found: Area[] = [];
+    for (let b = 0; b < boxes.count; b++) {
+      const [w, h] = [boxes.width[b]!, boxes.height[b]!];
+      if (boxes.kind[b] !== BoxKind.Open && this.#inside(b)) found.push({ x: boxes.x[b]! + w / 2, y: boxes.y[b]! + h / 2, w, h });
+    }
+    return found;
+  }
+
+  /** What a rung keeps is said in any case. */
+  #isTold(e: number): boolean {
+    const kind = this.#scene.edges.kind[e];
+    return this.#paint.edgeLabels === 'always' || kind === EdgeKind.Rung || kind === EdgeKind.Tied;
+  }
+
   #labels(): void {
     const { edges, texts, direction, boxes } = this.#scene;
     // The words of headers stay free.
-    const headers: { x: number; y: number; w: number }[] = [];
+    const headers: Area[] = [];
     for (let b = 0; b < boxes.count; b++) {
       if (boxes.kind[b] !== BoxKind.Open || !this.#inside(b)) continue;
       const { titleWidth, detailWidth } = fitBox(this.#scene, b);
       const w = PANEL_LEFT + titleWidth + 8 + detailWidth;
-      headers.push({ x: boxes.x[b]! + w / 2, y: boxes.y[b]! + HEADER / 2, w });
+      headers.push({ x: boxes.x[b]! + w / 2, y: boxes.y[b]! + HEADER / 2, w, h: 18 });
     }
-    for (let e = 0; e < edges.count; e++) {
-      if (this.#paint.edgeLabels !== 'always' && edges.kind[e] !== EdgeKind.Rung && edges.kind[e] !== EdgeKind.Tied) continue;
-      const text = fitText(clean(texts[edges.label[e]!] ?? ''), 260, LABEL_SIZE);
-      const middle = text === '' || !this.#passes(e) ? null : middleOf(edges, e);
-      if (middle === null) continue;
-      const w = textWidth(text, LABEL_SIZE) * 1.04 + 10;
-      const h = LABEL_SIZE + 6;
-      const upright = direction === 'down' && edges.kind[e] !== EdgeKind.Rung;
-      if ((upright ? middle.length : middle.length - w) < h) continue;
-      if (headers.some((r) => Math.abs(r.x - middle.x) < (r.w + w) / 2 && Math.abs(r.y - middle.y) < (18 + h) / 2)) continue;
-      this.#rect(middle.x - w / 2, middle.y - h / 2, w, h, 5, `fill="${this.#theme.edgeLabel}" opacity="0.92"`);
-      this.#text('l', middle.x, middle.y + LABEL_SIZE * 0.36, text);
+    // So that a line among many finds its place: those with the least room first.
+    const order = Array.from({ length: edges.count }, (_, e) => ({ e, parts: partsOf(edges, e) })).filter(
+      ({ e }) => this.#passes(e) && this.#isTold(e),
+    );
+    order.sort((a, b) => (a.parts[0]?.length ?? 0) - (b.parts[0]?.length ?? 0));
+    const taken = new Taken([...headers, ...this.#cards()]);
+    for (const { e, parts } of order) {
+      const lines = (texts[edges.label[e]!] ?? '').split('\n').map((line) => fitText(clean(line), 260, LABEL_SIZE));
+      if (lines.join('') === '') continue;
+      const w = Math.max(...lines.map((line) => textWidth(line, LABEL_SIZE))) * 1.04 + 10;
+      const h = lines.length * LINE + 6;
+      const long = parts.filter((part) => (direction === 'down' && edges.kind[e] !== EdgeKind.Rung ? part.length : part.length - w) >= h);
+      const places = (long.length ? long : parts).flatMap((part) => PLACES.map((t) => part.at(t)));
+      const place = places.find((at) => taken.isFree(at.x, at.y, w, h));
+      if (place === undefined) continue;
+      taken.add(place.x, place.y, w, h);
+      this.#rect(place.x - w / 2, place.y - h / 2, w, h, 5, `fill="${this.#theme.edgeLabel}" opacity="0.92"`);
+      const top = place.y - ((lines.length - 1) * LINE) / 2 + LABEL_SIZE * 0.36;
+      lines.forEach((line, i) => this.#text('l', place.x, top + i * LINE, line));
     }
   }
 }

@@ -1,9 +1,6 @@
-/**
- * How wide a text is, without a browser: the one table used by the page and by headless exports, so
- * that both lay out the same. Advance widths of Helvetica and Arial (which share their metrics), in
- * 1/1000 em: the UI font stack `Inter, "Segoe UI", Roboto, "Noto Sans", Helvetica, Arial, sans-serif`
- * differs from them by a few per cent.
- */
+// How wide a text is, without a browser: the one table used by the page and by headless exports, so that both lay out the
+// same. Advance widths of Helvetica and Arial (which share their metrics), in 1/1000 em: the UI font stack `Inter, "Segoe UI",
+// Roboto, "Noto Sans", Helvetica, Arial, sans-serif` differs from them by a few per cent.
 
 // U+0020 … U+007E
 const ASCII = [

@@ -1,6 +1,6 @@
 // An .opscope file as the page holds it. docs/file-format.md has the same in words.
 
-import { FACTS, FILE_VERSION } from './facts.ts';
+import { FACTS, FILE_VERSION, type GroupKind, type LinkKind } from './facts.ts';
 import { Archive } from './zip.ts';
 import { Table, Texts } from './table.ts';
 
@@ -54,8 +54,8 @@ export interface Graph {
   role: Int8Array;
   inputs: Int32Array;
   outputs: Int32Array;
-  links: Map<string, Links>;
-  groups: Map<string, Groups>;
+  links: Map<LinkKind, Links>;
+  groups: Map<GroupKind, Groups>;
   bodies: Body[];
 }
 
@@ -97,7 +97,7 @@ interface Manifest {
   origin: { format: string; framework: string; version: string; how: string };
   warnings: string[];
   stages: Stage[];
-  graphs: { links: string[]; groups: string[]; bodies: Body[] }[];
+  graphs: { links: LinkKind[]; groups: GroupKind[]; bodies: Body[] }[];
   stage_links?: StageLink[];
   tables: StoredTable[];
 }
@@ -243,12 +243,12 @@ export class Capture {
       return new Table(member, await this.archive.read(`${member}.arrow`));
     };
     const [nodes, uses, values, inputs, outputs] = await Promise.all(['nodes', 'uses', 'values', 'inputs', 'outputs'].map(table));
-    const links = new Map<string, Links>();
+    const links = new Map<LinkKind, Links>();
     for (const [i, kind] of entry.links.entries()) {
       const pairs = await table(`links/${i}`);
       links.set(kind, { source: pairs.int32('source'), target: pairs.int32('target') });
     }
-    const groups = new Map<string, Groups>();
+    const groups = new Map<GroupKind, Groups>();
     for (const [i, kind] of entry.groups.entries()) {
       const sets = await table(`groups/${i}`);
       const members = await table(`groups/${i}/members`);

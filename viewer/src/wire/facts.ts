@@ -3,16 +3,34 @@
 export const FILE_VERSION = 2;
 
 export const PHASES = ['init', 'forward', 'backward', 'recompute', 'optimizer', 'other'] as const;
+export type Phase = (typeof PHASES)[number];
 
 export const ROLES = ['input', 'parameter', 'buffer', 'constant', 'activation', 'gradient', 'state'] as const;
+export type Role = (typeof ROLES)[number];
 
 export const HOW = ['exact', 'zero', 'estimated', 'unknown'] as const;
+export type How = (typeof HOW)[number];
 
 export const MEMORY_CLASSES = ['parameter', 'buffer', 'state', 'input', 'constant', 'gradient', 'activation', 'temporary'] as const;
+export type MemoryClass = (typeof MEMORY_CLASSES)[number];
 
 export const CHANGE_CLASSES = ['fused', 'split', 'rewritten', 'changed', 'moved', 'removed', 'added', 'same'] as const;
+export type ChangeClass = (typeof CHANGE_CLASSES)[number];
 
 export const EVIDENCE = ['reported', 'name', 'structure'] as const;
+export type Evidence = (typeof EVIDENCE)[number];
+
+export const GAP_TOUCHES = ['compute', 'traffic', 'memory', 'parameters'] as const;
+export type GapTouches = (typeof GAP_TOUCHES)[number];
+
+export const LINK_KINDS = ['grad', 'recompute', 'alias', 'control'] as const;
+export type LinkKind = (typeof LINK_KINDS)[number];
+
+export const GROUP_KINDS = ['kernel', 'partition', 'pattern'] as const;
+export type GroupKind = (typeof GROUP_KINDS)[number];
+
+export const LISTING_KINDS = ['table', 'code', 'native', 'signature', 'symbols', 'breaks'] as const;
+export type ListingKind = (typeof LISTING_KINDS)[number];
 
 /** Bits of one element, by every spelling of a dtype in lower case; only dtypes of a fixed size. */
 export const DTYPE_BITS: Readonly<Record<string, number>> = {
@@ -23,14 +41,17 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   b1: 8,
   int1: 1,
   int1b: 1,
+  intb1: 1,
   int2: 2,
   int2b: 2,
   s2: 2,
+  intb2: 2,
   int3: 3,
   int3b: 3,
   int4: 4,
   int4b: 4,
   s4: 4,
+  intb4: 4,
   int5: 5,
   int6: 6,
   int7: 7,
@@ -60,6 +81,7 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   uint4: 4,
   uint4b: 4,
   u4: 4,
+  uintb4: 4,
   uint5: 5,
   uint6: 6,
   uint7: 7,
@@ -100,6 +122,7 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   float8_e4m3fn: 8,
   f8e4m3fn: 8,
   float8e4m3fn: 8,
+  fp8_e4m3fn: 8,
   float8_e4m3fnuz: 8,
   f8e4m3fnuz: 8,
   float8e4m3fnuz: 8,
@@ -109,6 +132,7 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   float8_e5m2: 8,
   f8e5m2: 8,
   float8e5m2: 8,
+  fp8_e5m2: 8,
   float8_e5m2fnuz: 8,
   f8e5m2fnuz: 8,
   float8e5m2fnuz: 8,
@@ -128,6 +152,7 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   float4_e2m1fn_x2: 8,
   complex32: 32,
   chalf: 32,
+  bcomplex32: 32,
   complex64: 64,
   c64: 64,
   cfloat: 64,
@@ -136,6 +161,7 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   cdouble: 128,
   qint8: 8,
   quantizeds8: 8,
+  qint8_narrow: 8,
   quint8: 8,
   quantized8asymm: 8,
   qint16: 16,
@@ -146,6 +172,8 @@ export const DTYPE_BITS: Readonly<Record<string, number>> = {
   quantizeds4: 4,
   quint4: 4,
   quantized4asymm: 4,
+  quint2: 2,
+  qint2: 2,
   qint1: 1,
   quantizeds1: 1,
   quint4x2: 4,
@@ -165,6 +193,11 @@ export const DTYPE_PATTERNS = {
   vector: /^(\w+?)x(\d+)$/,
 };
 
+export const MOST_LANES = 1024; // of a vector
+
+/** Measured figures of a tensor: columns of `values`, and fields of the search language. */
+export const VALUE_FIGURES = ['norm', 'min', 'max', 'mean', 'std', 'nan', 'inf'] as const;
+
 /** Units of time, in seconds. */
 export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, us: 1e-6, ns: 1e-9 };
 
@@ -178,15 +211,34 @@ export const FACTS = {
   lifetimes: { name: 'lifetimes', by: ['value'], columns: { bytes: 'column bytes', class: 'column class', born: 'column born', dies: 'column dies' } },
   /** Every parameter, by the value that owns its storage. */
   parameters: { name: 'parameters', by: ['value'], columns: { elements: 'column elements', bytes: 'column bytes', node: 'column node' } },
-  /** The operation behind an operator's name. */
-  kinds: { name: 'kinds', by: ['op'], columns: { kind: 'column kind' } },
+  /** The operation behind an operator's name, and of nodes that are another one than their name says. */
+  kinds: { name: 'kinds', by: ['op', 'node'], columns: { kind: 'column kind' } },
   /** Numbers of tensors, and statistics of them. */
-  values: { name: 'values', by: ['value'], columns: { values: 'column values', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf', zeros: 'column zeros' } },
+  values: { name: 'values', by: ['value'], columns: { values: 'column values', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf' } },
+  /** What was seen of the gradients that an autograd engine handed on, by the value of each. */
+  gradients: { name: 'gradients', by: ['value'], columns: { place: 'column place', evidence: 'column evidence', out_slot: 'column out_slot', out_rank: 'column out_rank', in_slot: 'column in_slot', in_rank: 'column in_rank', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', nan: 'column nan', inf: 'column inf' } },
+  /** The numbers that a framework itself gives to operators and tensors; its messages speak of them. */
+  ids: { name: 'ids', by: ['node', 'value'], columns: { id: 'column id' } },
   /** What a stage changed in the stage it was made from. */
   changes: { name: 'changes', by: ['row'], columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
   /** Where and why a compiler stopped a graph before the program ended. */
   breaks: { name: 'breaks', by: ['row'], columns: { file: 'column file', line: 'column line', reason: 'column reason' } },
+  /** What a compiler compiled once more, and why. */
+  recompiles: { name: 'recompiles', by: ['row'], columns: { frame: 'column frame', reason: 'column reason' } },
+  /** What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in. */
+  gaps: { name: 'gaps', by: ['scope'], columns: { reason: 'column reason', count: 'column count', inside: 'column inside', phase: 'column phase', op: 'column op', touches: 'column touches' } },
 } as const;
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', MODULE: 'module', UNPAIRED: 'unpaired', FILE: 'file' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', UNPAIRED: 'unpaired', FILE: 'file' } as const;
+
+/** How frameworks spell what the page recognises. */
+export const SPELLINGS = {
+  FRAMEWORK_FILE: /[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|<frozen/,
+  NATIVE_OPERATOR: /^(?:torch\.ops\.)?(?:aten|prims|prim)(?:\.|::)(\w+)/,
+  PYTHON_OPERATOR: /^(?:torch\.(?:nn\.functional|nn|_C\._nn|_C\._linalg|_C)|nn\.functional|torch|nn|F|_?operator|Tensor|builtins|math)\.(\w+)$/,
+  OPERATOR_GROUP: /^(?:binary|unary)\./,
+  READS_ATTRIBUTE: 'GetAttr',
+  CALLS_METHOD: 'CallMethod',
+  SAVED_COPY: /^(?:torch\.ops\.)?aten(?:\.|::)detach(?:\.default)?$/,
+} as const;

@@ -63,6 +63,14 @@ export class Table {
     return Float64Array.from(values, (value, i) => (known[i] ? Number(value) : NaN));
   }
 
+  /** The same for who must tell NaN, which was measured, from what is not known: that is null. */
+  figures(column: string): (number | null)[] {
+    const mask = column.replace('column ', 'known ');
+    const known = this.has(mask) ? (this.column(mask).toArray() as ArrayLike<boolean>) : null;
+    const values = this.column(column).toArray() as ArrayLike<number | null>;
+    return Array.from(values, (value, i) => (value === null || (known && !known[i]) ? null : Number(value)));
+  }
+
   /** A column of lists of integers. */
   lists(column: string): number[][] {
     const values = this.column(column);

@@ -1,7 +1,7 @@
 // A page to look at and to measure the drawing with; see harness.mjs.
 import { Minimap } from '../../src/draw/minimap.ts';
 import { Renderer } from '../../src/draw/renderer.ts';
-import { buildIndex } from '../../src/draw/spatial.ts';
+import { buildIndex } from '../../src/picture/spatial.ts';
 import { dark, light } from '../../src/draw/theme.ts';
 import { bindGestures } from '../../src/draw/gestures.ts';
 import type { Scene } from '../../src/scene.ts';

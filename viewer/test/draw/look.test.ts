@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { contrast, mixCss, parseColour, toCss } from '../../src/draw/colour.ts';
 import { clean, fitBox, Fitter, fitText } from '../../src/draw/label.ts';
-import { compact, SMALL, TEXT_LEFT, TEXT_RIGHT, TITLE_SIZE, widthOfBytes } from '../../src/draw/metrics.ts';
+import { compact, SMALL, TEXT_LEFT, TEXT_RIGHT, TITLE_SIZE, widthOfBytes } from '../../src/picture/sizes.ts';
 import { Pixels, toPixel } from '../../src/draw/pixels.ts';
 import { dark, light, textOn } from '../../src/draw/theme.ts';
 import { PHASES } from '../../src/scene.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { buildDensity, levelFor } from '../../src/draw/density.ts';
-import { boxAt, buffersOf, buildIndex, distance2, edgeAt } from '../../src/draw/spatial.ts';
-import { Bag, buildRTree, countIn, firstOf, floorFor, search } from '../../src/draw/rtree.ts';
+import { buildDensity, levelFor } from '../../src/picture/density.ts';
+import { boxAt, buffersOf, buildIndex, distance2, edgeAt } from '../../src/picture/spatial.ts';
+import { Bag, buildRTree, countIn, firstOf, floorFor, search } from '../../src/picture/rtree.ts';
 import { BoxKind } from '../../src/scene.ts';
 import type { Scene } from '../../src/scene.ts';
 import { bigScene, makeBoxes } from './synthetic.ts';

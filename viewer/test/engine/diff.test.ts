@@ -1,13 +1,16 @@
 // What stages changed: on the passes of a real Hidet run, and on lists that fit no graph.
 
+import { CHANGES, GHOST } from '../../src/picture/changes.ts';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { CHANGES, classes, GHOST, readChanges, replaced } from '../../src/engine/diff.ts';
+import { classes, readChanges, replaced } from '../../src/engine/diff.ts';
 import { Engine } from '../../src/engine/engine.ts';
 import { CHANGE_CLASSES, EVIDENCE } from '../../src/wire/facts.ts';
 import { Texts } from '../../src/wire/table.ts';
 import type { Picture, ViewOptions } from '../../src/engine/messages.ts';
-import { anchor, barStages, isUnchanged, kinship, nudged, secondsText } from '../../src/page/stages.ts';
+import { anchor, kinship, nudged } from '../../src/page/drawing.ts';
+import { barStages, isUnchanged } from '../../src/page/staging.ts';
+import { secondsText } from '../../src/text/figures.ts';
 
 const OPTIONS: ViewOptions = { direction: 'down', split: true, side: true, hidden: [], constants: false };
 const OVERLAY = { ...OPTIONS, overlay: true };
@@ -85,7 +88,7 @@ describe('the passes of Hidet', () => {
 
   it('are listed, and lead to their boxes', async () => {
     const { engine } = await passes(2);
-    const [change, ...others] = engine.changes();
+    const [change, ...others] = engine.ask.changes();
     expect(others).toEqual([]);
     expect(change).toMatchObject({
       kind: 'rewritten',
@@ -93,14 +96,14 @@ describe('the passes of Hidet', () => {
       evidence: 'structure',
       ghosts: [],
     });
-    expect(engine.boxes(change!.items)).toHaveLength(5);
+    expect(engine.ask.boxes(change!.items)).toHaveLength(5);
   });
 
   it('keep what is gone as ghosts, joined to what is there', async () => {
     const { engine, picture } = await passes(2, OVERLAY);
     expect(titles(picture, 'rewritten', GHOST)).toEqual(['Add', 'Add', 'Add', 'Matmul', 'Matmul', 'Matmul']);
     expect(titles(picture, 'rewritten')).toHaveLength(5);
-    const [change] = engine.changes();
+    const [change] = engine.ask.changes();
     expect(change!.ghosts).toHaveLength(6);
     const { source, target } = picture.scene.edges;
     const ghostly = Array.from(source, (from, e) => [picture.change![from]! & GHOST, picture.change![target[e]!]! & GHOST]);
@@ -108,37 +111,46 @@ describe('the passes of Hidet', () => {
     expect(ghostly.filter(([a, b]) => a && b)).toHaveLength(3);
     expect(ghostly.filter(([a, b]) => a && !b)).toHaveLength(3); // what they made goes on
     // What is there reads nothing that is gone.
-    for (const item of change!.items) for (const { from } of engine.details(item).inputs) expect(change!.ghosts).not.toContain(from?.item);
-    expect(await engine.across([change!.ghosts[0]!], 2, 1)).toHaveLength(1);
+    for (const item of change!.items)
+      for (const { from } of engine.ask.details(item).inputs) expect(change!.ghosts).not.toContain(from?.item);
+    expect(await engine.ask.across([change!.ghosts[0]!], 2, 1)).toHaveLength(1);
   });
 
   it('have no ghosts where nothing changed', async () => {
     const { picture, engine } = await passes(3, OVERLAY);
     expect(picture.change).toBeNull();
-    expect(engine.changes()).toEqual([]);
+    expect(engine.ask.changes()).toEqual([]);
   });
 
   it('let one operator be followed from its beginning to its end', async () => {
     const { engine } = await passes(0);
-    const softmax = (await engine.find('op:softmax')).nodes[0]!;
-    const fates = await engine.follow(softmax);
+    const softmax = (await engine.ask.find('op:softmax')).nodes[0]!;
+    const fates = await engine.ask.follow(softmax);
     expect(fates.map(({ kind }) => kind)).toEqual(['same', 'same', 'same', 'same', 'same', 'fused', 'same']);
     expect(fates.map(({ labels }) => labels.join())).toEqual([...Array<string>(5).fill('Softmax'), 'FusedSoftmax', 'FusedSoftmax']);
-    const [query] = (await engine.find('op:matmul')).nodes;
-    expect((await engine.follow(query!)).map(({ kind }) => kind)).toEqual(['same', 'same', 'rewritten', 'same', 'split', 'fused', 'same']);
+    const [query] = (await engine.ask.find('op:matmul')).nodes;
+    expect((await engine.ask.follow(query!)).map(({ kind }) => kind)).toEqual([
+      'same',
+      'same',
+      'rewritten',
+      'same',
+      'split',
+      'fused',
+      'same',
+    ]);
   });
 
   it('keep a selection over several stages, and to an operator as it is drawn', async () => {
     const { engine } = await passes(0);
-    const softmax = (await engine.find('op:softmax')).nodes[0]!;
-    const there = await engine.across([softmax], 0, 6);
+    const softmax = (await engine.ask.find('op:softmax')).nodes[0]!;
+    const there = await engine.ask.across([softmax], 0, 6);
     await engine.stage(0, 6, OPTIONS);
-    const [item] = engine.drawn(engine.items(there));
-    expect(engine.details(item!).title).toBe('FusedSoftmax');
-    expect(engine.boxes([item!])).toHaveLength(1);
-    const back = await engine.across([item!], 6, 0);
+    const [item] = engine.ask.drawn(engine.ask.items(there));
+    expect(engine.ask.details(item!).title).toBe('FusedSoftmax');
+    expect(engine.ask.boxes([item!])).toHaveLength(1);
+    const back = await engine.ask.across([item!], 6, 0);
     expect(back).toContain(`#${softmax}`);
-    expect(await engine.across([softmax], 0, 0)).toEqual([]);
+    expect(await engine.ask.across([softmax], 0, 0)).toEqual([]);
   });
 
   it('keep what is not changed in its order, and hold what is looked at', async () => {
@@ -163,10 +175,10 @@ describe('the passes of Hidet', () => {
     const { engine } = await passes(2);
     const before = (await engine.aside(1, 2, 'stage', [])) as Picture;
     expect(titles(before, 'rewritten')).toHaveLength(6);
-    expect(engine.details(0).op).toBe('Matmul'); // still about stage 2
-    expect(engine.changes()).toHaveLength(1);
+    expect(engine.ask.details(0).op).toBe('Matmul'); // still about stage 2
+    expect(engine.ask.changes()).toHaveLength(1);
     await expect(engine.aside(1, 2, 'kernel', [7])).rejects.toThrow();
-    expect(engine.changes()).toHaveLength(1);
+    expect(engine.ask.changes()).toHaveLength(1);
   });
 });
 
@@ -178,7 +190,7 @@ it('moves as little as needed to have all in view', () => {
 });
 
 it.each([
-  [0.02, '20 ms'],
+  [0.02, '20.0 ms'],
   [0.0274, '27.4 ms'],
   [1.5, '1.50 s'],
   [250.3, '250 s'],

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { figures as figuresOf } from '../../src/engine/boxes.ts';
 import { Engine } from '../../src/engine/engine.ts';
 import type { Picture, ViewOptions } from '../../src/engine/messages.ts';
 import { LEAST, MOST, NOTHING, UNKNOWN } from '../../src/engine/shades.ts';
@@ -53,7 +54,7 @@ describe('a training graph', () => {
 
   it('opens forward and backward as far as each other', async () => {
     const { engine, picture } = await opened(SAMPLE);
-    const isOpen = (paths: string[]) => engine.items(paths).map((item) => picture.open.includes(item));
+    const isOpen = (paths: string[]) => engine.ask.items(paths).map((item) => picture.open.includes(item));
     expect(isOpen(['forward:resnet18', 'backward:resnet18'])).toEqual([true, true]);
     expect(isOpen(['forward:resnet18/layer1', 'backward:resnet18/layer1'])).toEqual([false, false]);
   });
@@ -69,13 +70,13 @@ describe('a training graph', () => {
 
   it('counts operators as `opscope info` does, those that stand inside their reader too', async () => {
     const { engine, picture } = await opened(SAMPLE);
-    const phases = new Map(engine.children(-1).map((row) => [row.title, row.size]));
+    const phases = new Map(engine.ask.children(-1).map((row) => [row.title, row.size]));
     expect(phases.get('forward')).toBe(819);
     expect(phases.get('optimizer')).toBe(1052);
     const { boxes } = picture.scene;
     const at = titles(picture).indexOf('forward');
     expect(boxes.size[at]).toBe(819);
-    const details = engine.details(boxes.item[at]!);
+    const details = engine.ask.details(boxes.item[at]!);
     expect(details.size).toBe(819);
     expect(details.phases.reduce((a, b) => a + b, 0)).toBe(819);
   });
@@ -84,11 +85,11 @@ describe('a training graph', () => {
     const { engine } = await opened(SAMPLE, { ...OPTIONS, ...EVERYTHING, constants: false });
     const picture = engine.openAll();
     const shown = new Set(picture.scene.boxes.item);
-    const constant = (await engine.find('op:array phase:forward')).nodes.find((node) => !shown.has(node))!;
-    const { drawnWith, path } = engine.details(constant);
+    const constant = (await engine.ask.find('op:array phase:forward')).nodes.find((node) => !shown.has(node))!;
+    const { drawnWith, path } = engine.ask.details(constant);
     expect(drawnWith?.kind).toBe('constant');
     expect(path.length).toBeGreaterThan(0);
-    const [box] = engine.boxes([constant]);
+    const [box] = engine.ask.boxes([constant]);
     expect(picture.scene.boxes.item[box!]).toBe(drawnWith!.item);
   });
 
@@ -98,7 +99,7 @@ describe('a training graph', () => {
     const picture = engine.speak({ op: '{n} 个', ops: '{n} 个算子', phases })!;
     expect(titles(picture)).toEqual(expect.arrayContaining(['前向', '反向', '优化器']));
     expect(picture.scene.texts.some((text) => /1,052 个算子/.test(text))).toBe(true);
-    expect(engine.children(-1).map((row) => row.title)).toContain('前向');
+    expect(engine.ask.children(-1).map((row) => row.title)).toContain('前向');
     check(picture);
   });
 
@@ -118,7 +119,7 @@ describe('a training graph', () => {
     const { engine, picture } = await opened(BLOCKS);
     const folded = Array.from(picture.scene.boxes.kind).indexOf(BoxKind.Folded);
     const unfolded = engine.unfold(picture.scene.boxes.item[folded]!);
-    const [open, apart] = [engine.paths(unfolded.open), engine.paths(unfolded.unfolded)];
+    const [open, apart] = [engine.ask.paths(unfolded.open), engine.ask.paths(unfolded.unfolded)];
     expect(apart).toHaveLength(3); // in every phase
     const again = await opened(BLOCKS);
     expect(titles(again.engine.restore(open, apart))).toEqual(titles(unfolded));
@@ -126,7 +127,7 @@ describe('a training graph', () => {
 
   it('opens and closes one group and leaves the rest', async () => {
     const { engine, picture } = await opened(SAMPLE);
-    const [item] = engine.items(['forward:resnet18/layer1']);
+    const [item] = engine.ask.items(['forward:resnet18/layer1']);
     const after = engine.open([item!], true);
     expect(after.scene.boxes.count).toBeGreaterThan(picture.scene.boxes.count);
     check(after);
@@ -135,7 +136,7 @@ describe('a training graph', () => {
 
   it('draws the same after what it does in spare time, which comes to an end', async () => {
     const { engine } = await opened(SAMPLE);
-    const [item] = engine.items(['forward:resnet18/layer1/0']);
+    const [item] = engine.ask.items(['forward:resnet18/layer1/0']);
     const cold = engine.open([item!], true);
     let steps = 0;
     while (engine.later()) steps++;
@@ -175,29 +176,29 @@ describe('a training graph', () => {
 
   it('knows gradients, kernels and lines of an operator', async () => {
     const { engine } = await opened(SAMPLE);
-    const [conv] = (await engine.find('scope:resnet18/layer1/0/conv1 op:reindex phase:forward')).nodes;
-    const details = engine.details(conv!);
+    const [conv] = (await engine.ask.find('scope:resnet18/layer1/0/conv1 op:reindex phase:forward')).nodes;
+    const details = engine.ask.details(conv!);
     expect(details.path.map((ref) => ref.label)).toEqual(['forward', 'resnet18', 'layer1', '0', 'conv1']);
     expect(details.backward.length).toBeGreaterThan(0);
     expect(details.kernels.length).toBeGreaterThan(0);
     const frame = details.frames[0]!;
-    expect(engine.lineNodes(frame.file, frame.line)).toContain(conv);
+    expect(engine.ask.lineNodes(frame.file, frame.line)).toContain(conv);
   });
 
   it('finds the paths between two operators', async () => {
     const { engine } = await opened(SAMPLE);
-    const [a] = (await engine.find('scope:resnet18/conv1 op:reindex phase:forward')).nodes;
-    const [b] = (await engine.find('scope:resnet18/maxpool phase:forward')).nodes;
-    const between = engine.between(b!, a!);
+    const [a] = (await engine.ask.find('scope:resnet18/conv1 op:reindex phase:forward')).nodes;
+    const [b] = (await engine.ask.find('scope:resnet18/maxpool phase:forward')).nodes;
+    const between = engine.ask.between(b!, a!);
     expect(between).toContain(a);
     expect(between).toContain(b);
-    expect(between.every((node) => engine.trace(a!, 'down').includes(node))).toBe(true);
+    expect(between.every((node) => engine.ask.trace(a!, 'down').includes(node))).toBe(true);
   });
 
   it('leaves figures that are not known without a shade', async () => {
     const { engine } = await opened(SAMPLE);
-    const figures = engine.figures('output size');
-    const { shades, min, max } = engine.metric('output size');
+    const figures = figuresOf(engine['view'], 'output size');
+    const { shades, min, max } = engine.ask.metric('output size');
     expect(figures.some(Number.isNaN)).toBe(true); // open groups
     expect(Array.from(shades, (shade) => shade === UNKNOWN)).toEqual(Array.from(figures, Number.isNaN));
     expect(shades[figures.indexOf(min)]).toBe(min === 0 ? NOTHING : LEAST);

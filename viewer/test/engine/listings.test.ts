@@ -73,30 +73,30 @@ describe('a capture with texts', () => {
 
   it('marks the line of an operator, and all lines of a module', async () => {
     const { engine } = await opened('joint');
-    const { text, pairs } = engine.listing('code');
-    const [sigmoid] = (await engine.find('op:aten.sigmoid')).nodes;
-    const [line] = engine.listingLines('code', [sigmoid!]);
+    const { text, pairs } = engine.ask.listing('code');
+    const [sigmoid] = (await engine.ask.find('op:aten.sigmoid')).nodes;
+    const [line] = engine.ask.listingLines('code', [sigmoid!]);
     expect(splitLines(text)[line! - 1]).toContain('sigmoid = torch.ops.aten.sigmoid.default(addmm)');
     expect(nodesAt(pairs, line!)).toEqual([sigmoid]);
-    const [first] = engine.items(['forward:first']);
-    const lines = engine.listingLines('code', [first!]).map((at) => splitLines(text)[at - 1]!.split(' = ')[0]!.trim());
+    const [first] = engine.ask.items(['forward:first']);
+    const lines = engine.ask.listingLines('code', [first!]).map((at) => splitLines(text)[at - 1]!.split(' = ')[0]!.trim());
     expect(lines).toEqual(['t', 'addmm']);
   });
 
   it('what is inside an operator is on the line of that operator', async () => {
     const { engine, info } = await opened('branches', 1);
-    const relu = (await engine.find('op:aten.relu')).nodes[0]!;
+    const relu = (await engine.ask.find('op:aten.relu')).nodes[0]!;
     expect(relu).toBeGreaterThanOrEqual(info.stages[1]!.nodes);
-    const [line] = engine.listingLines('native', [relu]);
-    expect(splitLines(engine.listing('native').text)[line! - 1]).toContain('prim::If');
+    const [line] = engine.ask.listingLines('native', [relu]);
+    expect(splitLines(engine.ask.listing('native').text)[line! - 1]).toContain('prim::If');
   });
 
   it('keeps a selection from stage to stage', async () => {
     const { engine } = await opened('joint');
-    const [sigmoid] = (await engine.find('op:aten.sigmoid')).nodes;
-    const paths = await engine.across([sigmoid!], 0, 1);
+    const [sigmoid] = (await engine.ask.find('op:aten.sigmoid')).nodes;
+    const paths = await engine.ask.across([sigmoid!], 0, 1);
     await engine.stage(0, 1, OPTIONS);
-    expect(engine.items(paths).map((item) => engine.details(item).op)).toEqual(['aten.sigmoid']);
+    expect(engine.ask.items(paths).map((item) => engine.ask.details(item).op)).toEqual(['aten.sigmoid']);
   });
 });
 
@@ -110,10 +110,10 @@ describe('what is drawn', () => {
       Array.from(p.scene.edges.source, (source, e) => `${titles(p)[source]} > ${titles(p)[p.scene.edges.target[e]!]}`);
     expect(all.saved).toEqual([0, 1, 1, 0, 0, 0]);
     expect(edges(all)).toContain('sigmoid > sigmoid_backward');
-    const kept = (await engine.find('op:aten.detach phase:forward')).nodes;
+    const kept = (await engine.ask.find('op:aten.detach phase:forward')).nodes;
     expect(kept).toHaveLength(1);
-    expect(engine.details(kept[0]!).drawnWith?.label).toBe('sigmoid');
-    expect(engine.boxes(kept)).toEqual(engine.boxes((await engine.find('op:aten.sigmoid')).nodes.slice(0, 1)));
+    expect(engine.ask.details(kept[0]!).drawnWith?.label).toBe('sigmoid');
+    expect(engine.ask.boxes(kept)).toEqual(engine.ask.boxes((await engine.ask.find('op:aten.sigmoid')).nodes.slice(0, 1)));
     engine.options({ ...OPTIONS, columns: true, saved: true });
     const every = engine.openAll();
     expect(edges(every)).toEqual(expect.arrayContaining(['sigmoid > detach', 'detach > detach', 'detach > sigmoid_backward']));

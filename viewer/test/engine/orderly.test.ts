@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { convexParts } from '../../src/engine/convex.ts';
-import { row } from '../../src/engine/csr.ts';
+import { row } from '../../src/wire/csr.ts';
 import { Repeats } from '../../src/engine/repeats.ts';
 import { buildTree, groupTitle, type Tree } from '../../src/engine/tree.ts';
 import { visible, type Visible } from '../../src/engine/visible.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Storages } from '../../src/engine/cost.ts';
 import { MEMORY_CLASSES } from '../../src/wire/facts.ts';
-import { plain, shortNumber } from '../../src/engine/figures.ts';
+import { plain, shortNumber } from '../../src/text/figures.ts';
 import { standing } from '../../src/engine/roofs.ts';
 import { runs, Timeline } from '../../src/engine/timeline.ts';
 

@@ -1,6 +1,7 @@
 // Graphs from the descriptions in tests/find_cases.json; docs/find.md says how they are written.
 
 import { readFileSync } from 'node:fs';
+import type { Measured } from '../../src/find/conditions.ts';
 import { PHASES } from '../../src/scene.ts';
 import { starts, type Graph, type Groups, type Pools } from '../../src/wire/capture.ts';
 import { Texts } from '../../src/wire/table.ts';
@@ -27,8 +28,10 @@ export interface Described {
     outputs?: Value[];
     attrs?: Record<string, unknown>;
     frames?: [string, number][];
+    time?: number;
   }[];
   kernels?: { name: string; nodes: number[] }[];
+  figures?: Record<string, Record<string, number>>;
 }
 
 export interface Case {
@@ -71,6 +74,14 @@ class Interned<Row> {
   texts(column: (row: Row) => string): Texts {
     return Texts.of(this.rows.map(column));
   }
+}
+
+/** The times and figures of a case. */
+export function measured({ nodes, figures }: Described): Measured {
+  return {
+    time: (node) => nodes[node]!.time ?? null,
+    figure: (name, value) => figures?.[value]?.[name] ?? null,
+  };
 }
 
 export function build(described: Described): { graph: Graph; pools: Pools } {

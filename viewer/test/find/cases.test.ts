@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { BadQuery, find } from '../../src/find/find.ts';
 import { FIELDS } from '../../src/find/parse.ts';
-import { build, cases } from './build.ts';
+import { build, cases, measured } from './build.ts';
 
 function outcome(run: () => unknown): unknown {
   try {
@@ -17,11 +17,12 @@ describe('tests/find_cases.json', () => {
   for (const [number, { graph: described, query, nodes, error }] of cases().entries()) {
     test(`${number} ${query.slice(0, 40)}`, () => {
       const { graph, pools } = build(described);
-      const kindOf = (op: number): string => {
+      const ofOp = (op: number): string => {
         const name = pools.strings.at(op);
         return described.kinds?.[name] ?? name;
       };
-      const found = outcome(() => Array.from(find(graph, pools, query, kindOf)));
+      const kinds = { ofOp, byNode: new Map<number, string>() };
+      const found = outcome(() => Array.from(find(graph, pools, query, kinds, measured(described))));
       if (error === undefined) {
         expect(found).toEqual(nodes);
       } else {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from opscope.ir.facts import VALUE_FIGURES
+
 BY = ("module", "op", "kind", "node", "kernel", "phase")
 
 Row = dict[str, Any]
@@ -48,6 +50,9 @@ COLUMNS = {
     "time": Column("time", "seconds"),  # measured
     "seconds": Column("time ≥", "seconds"),  # the least on a device
     "bound": Column("bound by", "text"),
+    **{name: Column(name, "number") for name in VALUE_FIGURES},  # measured of what an operator makes
+    "nan": Column("NaN", "count"),
+    "inf": Column("Inf", "count"),
 }
 
 _COMMON = ("time", "macs", "causal", "flops", "other", "read", "written", "bytes", "intensity", "share", "bar")
@@ -59,7 +64,10 @@ AVAILABLE = {
     ),
     "op": ("ops", "kind", "how", *_COMMON, *_TIMED),
     "kind": ("ops", *_COMMON, *_TIMED),
-    "node": ("node", "op", "kind", "module", "phase", "output", "activation_bytes", "how", *_COMMON, *_TIMED, "bound"),
+    "node": (
+        "node", "op", "kind", "module", "phase", "output", "activation_bytes", "how", *_COMMON, *_TIMED, "bound",
+        *VALUE_FIGURES,
+    ),
     "kernel": ("runs", "ops", *_COMMON, *_TIMED, "bound"),
     "phase": ("ops", *_COMMON, *_TIMED),
 }  # fmt: skip

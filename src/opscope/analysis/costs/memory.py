@@ -48,6 +48,7 @@ class Memory:
     activation_bytes: int
     saved_bytes: int | None  # of these, what backward operators read; None without a backward pass
     unknown: int  # storages of unknown size
+    unknown_activations: Ints  # values among the activations whose size is not known
 
     @cached_property
     def live(self) -> Ints:
@@ -149,6 +150,7 @@ def memory(graph: Graph, table: CostTable) -> Memory:
         activation_bytes=int(size[forward].sum()),
         saved_bytes=int(size[forward & saved].sum()) if has_backward else None,
         unknown=int(np.count_nonzero(~known)),
+        unknown_activations=np.flatnonzero(forward & (whole == NOT_KNOWN)),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from opscope.ir import PHASE_ID, ROLE_ID, Graph
 
 from .columns import COLUMNS, Row, order
+from .gaps import MARKS
 from .rollup import Tree
 from .sizes import element_counts
 from .stats import GraphStats
@@ -44,7 +45,8 @@ def tree_rows(
 
     def is_shown(branch: _Branch) -> bool:
         """A module without any figure says nothing."""
-        return bool(branch.row["unknown"] or any(branch.row.get(name) for name in figures) or not figures)
+        row = branch.row
+        return bool(any(row.get(mark) for mark in MARKS) or any(row.get(name) for name in figures) or not figures)
 
     def at(most: int) -> list[Row]:
         tops = _ordered(list(filter(is_shown, (branch(scope, 1, most) for scope in tree.children.get(0, [])))), sort)
@@ -100,7 +102,7 @@ def _key(branch: _Branch, columns: list[str], is_top: bool) -> Any:
         row["times"],
         row.get("output"),
         row["macs"],
-        row["unknown"],
+        *(bool(row.get(mark)) for mark in MARKS),
         *figures,
         *(row["own"].get(n) for n in columns),
     )

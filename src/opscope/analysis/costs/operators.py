@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from opscope.errors import OpscopeError
 from opscope.ir import Body, Graph
-from opscope.ir.attributes import WRITTEN_BEFORE
+from opscope.ir.attributes import STARTS_FROM, WRITTEN_BEFORE
 from opscope.ir.enumerations import ESTIMATED, HOW, UNKNOWN, ZERO
+from opscope.ir.pools import Type
 from opscope.ops import Argument, Cost, chains, cost_of
 from opscope.ops import cost as rules
 
@@ -100,7 +101,7 @@ class _Costs:
         causal = causal[kinds.of_node] if costs else np.zeros(0, dtype=np.int64)
         lower = np.zeros(graph.n_nodes, dtype=bool)
         unknown_ops: Counter[str] = Counter()
-        for node, cost in chains(self._framework, graph).items():
+        for node, (cost, _) in chains(self._framework, graph).items():
             macs[node], other[node], how[node] = cost.macs, cost.other, HOW_ID[cost.how]
             read[node] = NOT_KNOWN if cost.read is None else cost.read
             written[node] = NOT_KNOWN if cost.written is None else cost.written
@@ -156,9 +157,11 @@ class _Costs:
             if use.arg == WRITTEN_BEFORE or (inputs and inputs[-1].name == use.arg and use.value is not None):
                 continue  # parts of one tensor, written one by one: the first has the type of the whole
             inputs.append(Argument(use.arg, use.value.type if use.value is not None else None))
+        inputs += _starts(self._attrs_of(graph, node))
         outputs = [value.type for value in handle.outputs]
+        attrs = self._attrs_of(graph, node)
         try:
-            return _checked(cost_of(self._framework, handle.op, inputs, outputs, self._attrs_of(graph, node)))
+            return _checked(cost_of(self._framework, handle.op, inputs, outputs, attrs))
         except Exception as error:
             whole = ".".join(handle.op.split(".")[:2])  # formulas may be for all overloads
             if not any((place, op) in rules.registered for place in (self._framework, "") for op in (handle.op, whole)):
@@ -191,6 +194,14 @@ class _Costs:
             most = max(totals, key=lambda total: (total.macs, total.other))  # one of them runs
             return most._replace(how=ESTIMATED), lower, unknown_ops
         return _sum(totals, 1)._replace(how=rules.EXACT if exact else ESTIMATED), lower, unknown_ops
+
+
+def _starts(attrs: dict[str, Any]) -> list[Argument]:
+    """The gradients that a backward pass begins with: no value stands for them."""
+    try:
+        return [Argument("grad", Type(dtype, tuple(shape))) for dtype, shape in attrs.get(STARTS_FROM, ())]
+    except (TypeError, ValueError):
+        return []  # a file may say anything
 
 
 def _sum(totals: list[Cost], times: int) -> Cost:

@@ -30,9 +30,12 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Parameters:
-    """Unique by storage."""
+    """Unique by storage. `at_least`: there may be more of them. `may_be_used`: those that no operator reads may have
+    been read by one that is not in the graph."""
 
     each: tuple[Parameter, ...]
+    at_least: bool = False
+    may_be_used: bool = False
 
     @property
     def count(self) -> int:
@@ -58,7 +61,12 @@ class Parameters:
 
     @property
     def unused(self) -> list[str]:
-        """Those that no operator reads, by name."""
+        """Those that no operator reads, by name. None are where operators may be missing from the graph."""
+        return [] if self.may_be_used else self.unread
+
+    @property
+    def unread(self) -> list[str]:
+        """Those that no operator of the graph reads, by name."""
         return [p.names[0] for p in self.each if not p.is_used]
 
     @property
@@ -79,12 +87,12 @@ class Parameters:
         return sum(p.elements is None for p in self.each)
 
 
-def parameters(graph: Graph, table: CostTable, held: Sequence[Parameter] = ()) -> Parameters:
+def parameters(graph: Graph, table: CostTable, held: Sequence[Parameter] = (), *, has_gaps: bool = False) -> Parameters:
     """Those of the graph. `held` are those of the live model: it also knows the ones that no operator reads, all of
-    their names, and which are trained."""
+    their names, and which are trained. `has_gaps`: operators that read parameters are missing from the graph."""
     found = _of_graph(graph, table)
     if not held:
-        return Parameters(tuple(found))
+        return Parameters(tuple(found), has_gaps or any(p.elements is None for p in found), has_gaps)
     by_name = {name: p for p in found for name in p.names}
     every: list[Parameter] = []
     for own in held:
@@ -92,7 +100,7 @@ def parameters(graph: Graph, table: CostTable, held: Sequence[Parameter] = ()) -
         every.append(own._replace(is_used=seen is not None, scope=seen.scope if seen is not None else 0))
     named = {name for own in held for name in own.names}
     every += [p for p in found if not named.intersection(p.names)]
-    return Parameters(tuple(every))
+    return Parameters(tuple(every), any(p.elements is None for p in every), has_gaps)
 
 
 def _of_graph(graph: Graph, table: CostTable) -> list[Parameter]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from opscope.errors import OpscopeError
+from opscope.ir.facts import VALUE_FIGURES
 
 from .columns import AVAILABLE, BY, COLUMNS, DEFAULT, NAMES, Row, order
 from .devices import Device
@@ -28,7 +29,12 @@ class Report:
     notes: list[str] = field(default_factory=list[str])
 
     def title(self, column: str) -> str:
-        return NAMES[self.by] if column == "name" else COLUMNS[column].title
+        if column == "name":
+            return NAMES[self.by]
+        title = COLUMNS[column].title
+        if column == "share" and self.share_of != "macs":  # MACs are what one expects
+            return f"{title} of {COLUMNS[self.share_of].title.removesuffix(' ≥')}"
+        return title
 
 
 def report(
@@ -48,7 +54,7 @@ def report(
     if depth is not None and depth < 1:
         raise OpscopeError(f"a depth of {depth} shows nothing: 1 is the outermost modules")
     if top is not None and top < 1:
-        raise OpscopeError(f"the first {top} rows are none: 1 or more")
+        raise OpscopeError(f"--top must be at least 1 (got {top})")
     shown = list(columns) if columns is not None else _default(stats, by, device)
     for name in [*shown, *([sort] if sort is not None else [])]:
         if name not in AVAILABLE[by] and name != "name":
@@ -90,7 +96,7 @@ def _share_of(stats: GraphStats, sort: str | None, times: Roofline | None) -> st
     if (
         sort is not None
         and COLUMNS[sort].kind in ("count", "short", "bytes", "seconds")
-        and sort not in ("node", "runs")
+        and sort not in ("node", "runs", *VALUE_FIGURES)
     ):
         return sort
     if times is not None:

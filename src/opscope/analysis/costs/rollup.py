@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -59,13 +60,15 @@ def sums(table: CostTable, row: npt.NDArray[Any], count: int, nodes: npt.NDArray
 
 
 class Tree:
-    """The scopes of a graph that have nodes, as a tree."""
+    """The scopes of a graph that have nodes, as a tree; `also` those that should have some."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, also: Iterable[int] = ()) -> None:
         self.graph = graph
         count = len(graph.pools.scopes)
         self.parent: Ints = np.fromiter((scope.parent for scope in graph.pools.scopes), np.int64, count)
-        self.has_nodes: Mask = self.up(np.bincount(graph.node_scope, minlength=count)) > 0
+        own = np.bincount(graph.node_scope, minlength=count)
+        own[[scope for scope in also if 0 <= scope < count]] += 1
+        self.has_nodes: Mask = self.up(own) > 0
 
     @cached_property
     def level(self) -> Ints:
@@ -132,9 +135,9 @@ class ByScope:
     inside: Sums
 
 
-def by_scope(graph: Graph, table: CostTable) -> ByScope:
+def by_scope(graph: Graph, table: CostTable, also: Iterable[int] = ()) -> ByScope:
     """What runs in each scope itself, and with all that is inside it."""
-    tree = Tree(graph)
+    tree = Tree(graph, also)
     own = sums(table, graph.node_scope, len(graph.pools.scopes))
     return ByScope(tree, own, Sums(*(tree.up(getattr(own, name)) for name in COLUMNS)))
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from opscope.analysis.values import made_by
 from opscope.errors import OpscopeError
 from opscope.ir import PHASE_ID, PHASES, scope_label
 from opscope.ir.enumerations import ESTIMATED, EXACT, HOW, UNKNOWN, ZERO
-from opscope.ops import canonical
 
-from . import rollup
+from . import gaps, rollup
 from .columns import Row
 from .memory import activations_by_node
 from .operators import sum_by
 from .rollup import Sums, Tree
 from .roofline import Roofline
-from .sizes import Mask
+from .sizes import Ints, Mask
 from .stats import GraphStats
 
 
@@ -42,7 +45,8 @@ def _figures(sums: dict[str, int]) -> Row:
 
 def _total(stats: GraphStats, times: Roofline | None) -> Row:
     costs, total = stats.costs, stats.total
-    return {
+    marks = {mark: sum(what in gap.touches for gap in stats.gaps) for mark, what in gaps.MARKS.items()}
+    row: Row = {
         "name": "total",
         "ops": len(costs),
         "macs": total.macs,
@@ -62,7 +66,17 @@ def _total(stats: GraphStats, times: Roofline | None) -> Row:
         "activation_bytes": total.activation_bytes,
         "seconds": times.total if times is not None else None,
         **_measured(stats, np.zeros(len(costs), dtype=np.int64), 1)[0],
+        "memory_unknown": len(stats.memory.unknown_activations),
+        "params_unknown": stats.parameters.unknown,
     }
+    if not stats.parameters.at_least:
+        marks.pop("params_unknown")
+    return _marked(row, marks)
+
+
+def _marked(row: Row, marks: dict[str, int]) -> Row:
+    """A row that says of which figures something is missing."""
+    return row | {mark: row.get(mark, 0) + count for mark, count in marks.items()}
 
 
 def _measured(stats: GraphStats, index: Any, count: int) -> list[Row]:
@@ -95,13 +109,20 @@ def _measured_inside(stats: GraphStats, tree: Tree) -> list[Row]:
 def by_op(stats: GraphStats, times: Roofline | None, kinds: bool = False) -> tuple[list[Row], Row]:
     graph, costs = stats.graph, stats.costs
     used, op = np.unique(graph.node_op, return_inverse=True)
-    names = [graph.pools.strings[int(i)] for i in used]
-    labels = [canonical(stats.framework, name) for name in names]
-    if kinds:
-        place = {label: i for i, label in enumerate(dict.fromkeys(labels))}
-        op = np.array([place[label] for label in labels], dtype=np.int64)[op.reshape(-1)]
-        names = list(place)
+    names: list[str] = [graph.pools.strings[int(i)] for i in used]
     op = op.reshape(-1)
+    kind_of = stats.kinds
+    labels = [kind_of.by_op[int(i)] for i in used]
+    if kinds:
+        place = {label: i for i, label in enumerate(dict.fromkeys([*labels, *kind_of.by_node.values()]))}
+        op = np.array([place[label] for label in labels], dtype=np.int64)[op]
+        for node, label in kind_of.by_node.items():
+            op[node] = place[label]
+        here: Ints = np.unique(op)  # a name may have lost all its nodes to other kinds
+        every = list(place)
+        names, op = [every[int(i)] for i in here], np.searchsorted(here, op)
+    else:
+        labels = _labels(labels, op, kind_of.by_node)
     found = rollup.sums(costs, op, len(names))
     seconds = np.bincount(op, times.seconds, minlength=len(names)) if times is not None else None
     worst = np.zeros(len(names), dtype=np.int64)
@@ -113,8 +134,24 @@ def by_op(stats: GraphStats, times: Roofline | None, kinds: bool = False) -> tup
         if not kinds:
             row["kind"] = labels[i]
         row["seconds"] = float(seconds[i]) if seconds is not None else None
+        if stats.gaps:
+            marks = {
+                mark: gaps.by_op(stats.gaps, stats.framework, name, what, kinds=kinds)
+                for mark, what in gaps.MARKS.items()
+            }
+            row = _marked(row, marks)
         rows.append(row)
     return rows, _total(stats, times)
+
+
+def _labels(labels: list[str], op: Any, by_node: Mapping[int, str]) -> list[str]:
+    """The kinds of each name: its own, unless all its nodes are others, and those of single nodes."""
+    others = [Counter[str]() for _ in labels]
+    for node, label in by_node.items():
+        others[op[node]][label] += 1
+    counts = np.bincount(op, minlength=len(labels)).tolist()
+    own = [[label] if other.total() < count else [] for label, other, count in zip(labels, others, counts, strict=True)]
+    return [", ".join([*mine, *sorted(other)]) for mine, other in zip(own, others, strict=True)]
 
 
 _LESS_CERTAIN = (ZERO, EXACT, ESTIMATED, UNKNOWN)  # what several nodes are together: the last that one of them is
@@ -129,22 +166,21 @@ def by_phase(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]
     graph = stats.graph
     seconds = np.bincount(graph.node_phase, times.seconds, minlength=len(PHASES)) if times is not None else None
     measured = _measured(stats, graph.node_phase, len(PHASES))
-    rows = [
-        {
-            "name": phase,
-            **_figures(sums),
-            **measured[PHASE_ID[phase]],
-            "seconds": float(seconds[PHASE_ID[phase]]) if seconds is not None else None,
-        }
-        for phase, sums in stats.phases.items()
-    ]
+    missing = {mark: gaps.by_phase(stats.gaps, what) for mark, what in gaps.MARKS.items()}
+    rows: list[Row] = []
+    for phase, sums in stats.phases.items():
+        number = PHASE_ID[phase]
+        row: Row = {"name": phase, **_figures(sums), **measured[number]}
+        row["seconds"] = float(seconds[number]) if seconds is not None else None
+        rows.append(_marked(row, {mark: int(found[number]) for mark, found in missing.items()}))
     return rows, _total(stats, times)
 
 
 def by_node(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
     graph, costs = stats.graph, stats.costs
     _, activation_bytes = activations_by_node(graph, stats.memory)
-    kinds = {op: canonical(stats.framework, graph.pools.strings[op]) for op in np.unique(graph.node_op).tolist()}
+    unsized = np.bincount(graph.value_producer[stats.memory.unknown_activations], minlength=graph.n_nodes)
+    figures = made_by(graph, stats.figures)
     rows: list[Row] = []
     for node in graph.nodes:
         i = node.index
@@ -155,21 +191,28 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
             "name": node.op,
             "node": i,
             "op": node.op,
-            "kind": kinds[int(graph.node_op[i])],
+            "kind": stats.kinds.of(graph, i),
             "module": node.path,
             "phase": node.phase,
             "output": ", ".join(str(value.type) for value in node.outputs),
             **_figures(sums),
             "activation_bytes": int(activation_bytes[i]),
+            "memory_unknown": int(unsized[i]),
             "how": HOW[costs.how[i]],
         }
         if stats.times is not None and stats.times.known[i]:
             row["time"] = float(stats.times.seconds[i])
+        row |= {name: _plain(name, figure) for name, figure in figures.get(i, {}).items()}
         if times is not None:
             row["seconds"] = float(times.seconds[i])
             row["bound"] = "memory" if times.is_memory_bound[i] else "compute"
         rows.append(row)
     return rows, _total(stats, times)
+
+
+def _plain(name: str, figure: float) -> float | int | str:
+    """What JSON can hold: `nan` and `inf` as text, counts whole."""
+    return str(figure) if not math.isfinite(figure) else int(figure) if name in ("nan", "inf") else figure
 
 
 def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
@@ -199,7 +242,8 @@ def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row
         total |= _measured_kernels(stats, np.zeros(len(kernels), dtype=np.int64), 1)[0]
     if times is not None:
         total["seconds"] = sum(row["seconds"] for row in rows)
-    return rows, total
+    marks = {mark: sum(what in gap.touches for gap in stats.gaps) for mark, what in gaps.MARKS.items()}
+    return rows, _marked(total, marks)
 
 
 def _measured_kernels(stats: GraphStats, name: Any, count: int) -> list[Row]:
@@ -229,8 +273,12 @@ def by_module(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row
         "activation_bytes": sum_by(graph.node_scope, sizes, count),
         "params": np.zeros(count, dtype=np.int64),
         "param_bytes": np.zeros(count, dtype=np.int64),
+        "params_unknown": np.zeros(count, dtype=np.int64),
     }
+    unsized = graph.value_producer[stats.memory.unknown_activations]
+    own["memory_unknown"] = np.bincount(graph.node_scope[unsized], minlength=count)
     for parameter in stats.parameters.each:
+        own["params_unknown"][parameter.scope] += parameter.elements is None
         own["params"][parameter.scope] += parameter.elements or 0
         own["param_bytes"][parameter.scope] += parameter.bytes or 0
     for phase in ("forward", "backward"):
@@ -241,6 +289,9 @@ def by_module(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row
         own["seconds"] = np.bincount(graph.node_scope, times.seconds, minlength=count)
         inside["seconds"] = _up(tree, own["seconds"])
     measured = _measured_inside(stats, tree)
+    missing = {mark: gaps.by_scope(stats.gaps, tree, what) for mark, what in gaps.MARKS.items() if stats.gaps}
+    if not stats.parameters.at_least:  # all are known, whoever reads them
+        missing.pop("params_unknown", None)
     rows: list[Row] = []
     used: Mask = np.array(tree.has_nodes)
     used[np.flatnonzero(own["params"])] = True
@@ -254,6 +305,8 @@ def by_module(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row
             target |= _figures(sums.row(scope))
             target |= {name: column[scope].item() for name, column in more.items()}
         row |= measured[scope]
+        row = _marked(row, {mark: int(inside[scope]) for mark, (_, inside) in missing.items()})
+        row["own"] = _marked(row["own"], {mark: int(own[scope]) for mark, (own, _) in missing.items()})
         rows.append(row)
     return rows, _total(stats, times)
 

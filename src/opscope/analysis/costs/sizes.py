@@ -13,7 +13,7 @@ from opscope.ir import Graph, Type, dtypes
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-MOST = 1 << 60  # a size above is not believed
+MOST = 1 << 60  # bytes; a size above is not believed
 NOT_KNOWN = -1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from opscope.analysis.times import GroupTimes, Times
-from opscope.ir import Graph, Value
+from opscope.analysis.values import Figure
+from opscope.ir import Gap, Graph, Value
 from opscope.ir.enumerations import ESTIMATED, HOW, ROLE_ID
+from opscope.ops import Kinds, kinds_of
 
+from .gaps import touched
 from .memory import Memory, memory
 from .operators import CostTable, node_costs
 from .parameters import Parameter, Parameters, parameters
@@ -21,8 +24,10 @@ from .rollup import ByScope, by_phase, by_scope
 
 @dataclass(frozen=True)
 class Total:
-    """The whole graph. `at_least`: some operator's cost is not known, so it is more than this. `causal_at_most`: some
-    attention has a mask that is not known, so `causal_macs` may be less than this."""
+    """The whole graph. `at_least`: some operator's cost is not known, or operators are missing from the graph, so it
+    is more than this; likewise `bytes_at_least` for the traffic, `activations_at_least` for activations and what is
+    saved, `params_at_least` for parameters. `causal_at_most`: some attention has a mask that is not known, so
+    `causal_macs` may be less than this."""
 
     macs: int
     other_flops: int
@@ -41,6 +46,8 @@ class Total:
     estimated: int  # operators whose cost is an estimate
     causal_macs: int  # if attention computes only what causal masks show
     causal_at_most: bool
+    params_at_least: bool
+    activations_at_least: bool
 
     @property
     def flops(self) -> int:
@@ -59,7 +66,8 @@ class Total:
 
 class GraphStats:
     """The cost of a graph, and what was measured of it. `held` are the parameters of a live model, if there is one;
-    `guesses` the branches that were guessed because there were no numbers to decide them."""
+    `guesses` the branches that were guessed because there were no numbers to decide them; `gaps` what ran and is not in
+    the graph."""
 
     def __init__(
         self,
@@ -70,12 +78,16 @@ class GraphStats:
         guesses: Sequence[str] = (),
         times: Times | None = None,
         kernel_times: GroupTimes | None = None,
+        gaps: Sequence[Gap] = (),
+        figures: Mapping[str, Figure] | None = None,
     ) -> None:
         self.graph = graph
         self.framework = framework
         self.guesses = tuple(guesses)
         self.times = times  # measured by operator, where the capture has that
         self.kernel_times = kernel_times
+        self.gaps = tuple(gaps)
+        self.figures = figures or {}  # measured of values
         self._held = held
 
     @cached_property
@@ -84,8 +96,12 @@ class GraphStats:
         return node_costs(self.graph, self.framework)
 
     @cached_property
+    def kinds(self) -> Kinds:
+        return kinds_of(self.framework, self.graph)
+
+    @cached_property
     def scopes(self) -> ByScope:
-        return by_scope(self.graph, self.costs)
+        return by_scope(self.graph, self.costs, [gap.scope for gap in self.gaps])
 
     @cached_property
     def memory(self) -> Memory:
@@ -93,7 +109,7 @@ class GraphStats:
 
     @cached_property
     def parameters(self) -> Parameters:
-        return parameters(self.graph, self.costs, self._held)
+        return parameters(self.graph, self.costs, self._held, has_gaps=touched(self.gaps, "parameters"))
 
     @property
     def unknown_ops(self) -> dict[str, int]:
@@ -111,10 +127,10 @@ class GraphStats:
         return Total(
             macs=found.macs,
             other_flops=found.other,
-            at_least=bool(costs.lower.any()),
+            at_least=bool(costs.lower.any()) or touched(self.gaps, "compute"),
             read=found.read or 0,
             written=found.written or 0,
-            bytes_at_least=not bool(costs.bytes_known.all()),
+            bytes_at_least=not bool(costs.bytes_known.all()) or touched(self.gaps, "traffic"),
             params=self.parameters.count,
             param_bytes=self.parameters.bytes,
             activations=self.memory.activations,
@@ -126,6 +142,8 @@ class GraphStats:
             estimated=int(np.count_nonzero(costs.how == HOW.index(ESTIMATED))),
             causal_macs=int(costs.causal.sum()),
             causal_at_most=not bool(costs.causal_known.all()),
+            params_at_least=self.parameters.at_least,
+            activations_at_least=bool(len(self.memory.unknown_activations)) or touched(self.gaps, "memory"),
         )
 
     def totals(self) -> dict[str, Any]:
@@ -140,13 +158,16 @@ class GraphStats:
             "causal_at_most": total.causal_at_most,
             "params": total.params,
             "param_bytes": total.param_bytes,
+            "params_at_least": total.params_at_least,
             "params_trainable": parameters.trainable,
             "params_frozen": parameters.frozen,
             "params_unused": parameters.unused,
+            "params_may_be_used": parameters.unread if parameters.may_be_used else [],
             "params_tied": [list(names) for names in parameters.tied],
             "param_bytes_by_dtype": parameters.bytes_by_dtype,
             "activations": total.activations,
             "activation_bytes": total.activation_bytes,
+            "activations_at_least": total.activations_at_least,
             "saved_bytes": total.saved_bytes,
             "peak_bytes": total.peak_bytes,
             "peak_at": self.memory.peak_at,
@@ -159,6 +180,17 @@ class GraphStats:
             "estimated_ops": total.estimated,
             "unknown_ops": self.unknown_ops,
             "guesses": list(self.guesses),
+            "gaps": [
+                {
+                    "reason": gap.reason,
+                    "count": gap.count,
+                    "module": self.graph.pools.scope_path(gap.scope),
+                    "phase": gap.phase or None,
+                    "op": gap.op or None,
+                    "touches": list(gap.touches),
+                }
+                for gap in self.gaps
+            ],
         }
 
 

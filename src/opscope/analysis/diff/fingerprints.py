@@ -208,7 +208,8 @@ def _bodies(graph: Graph, words: Vocabulary) -> Hash:
     for body in graph.bodies:
         whole = fingerprint(body.graph, words)
         number = words.of(("body", body.label, whole))
-        inside[body.node] += scramble(np.array([number], dtype=np.uint64))[0]
+        # A sum of columns: of two single numbers numpy would warn where it passes 64 bits.
+        inside[[body.node]] += scramble(np.array([number], dtype=np.uint64))
     return inside
 
 

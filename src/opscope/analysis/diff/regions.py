@@ -41,6 +41,9 @@ class Groups:
     def __contains__(self, member: Member) -> bool:
         return member in self._parent
 
+    def members(self) -> list[Member]:
+        return list(self._parent)
+
     def together(self, one: Member, other: Member) -> bool:
         return one in self._parent and other in self._parent and self.find(one) == self.find(other)
 
@@ -117,7 +120,7 @@ def _join_one_sided(match: Matcher, free_a: Flags, free_b: Flags, groups: Groups
 
 def _members(groups: Groups) -> dict[Member, list[Member]]:
     found: dict[Member, list[Member]] = defaultdict(list)
-    for member in list(groups._parent):
+    for member in groups.members():
         found[groups.find(member)].append(member)
     return found
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from opscope.ir import PHASES, ROLES, Frame, Graph, Type, scope_label
+from opscope.analysis.times import Times, node_times
+from opscope.analysis.values import Figure, framework_ids, value_figures
+from opscope.ir import PHASES, ROLES, Capture, Frame, Graph, Type, scope_label
 from opscope.ir.columns import Int8, Int32
-from opscope.ops import canonical
+from opscope.ir.facts import VALUE_FIGURES
+from opscope.ops import kinds_of
 
+from .comparisons import Comparison, comparison
 from .query import BadQuery, Term
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -28,12 +32,25 @@ Test: TypeAlias = Callable[[str], object]
 _DECODER = json.JSONDecoder()
 
 
+class Measured(NamedTuple):
+    """What is known of a graph beside it: times by node, figures by value, and the framework's own numbers."""
+
+    times: Times | None = None
+    figures: Mapping[str, Figure] = {}
+    ids: Mapping[str, Figure] = {}  # the framework's own numbers, by "node" and by "value"
+
+    @classmethod
+    def of(cls, capture: Capture, stage: int) -> Measured:
+        return cls(node_times(capture, stage), value_figures(capture, stage), framework_ids(capture, stage))
+
+
 class Conditions:
     """The terms of one query, tried on one graph."""
 
-    def __init__(self, graph: Graph, framework: str = "") -> None:
+    def __init__(self, graph: Graph, framework: str = "", measured: Measured | None = None) -> None:
         self.graph = graph
         self.framework = framework
+        self.measured = measured or Measured()
         self.pools = graph.pools
 
     def all_of(self, terms: Sequence[Term]) -> Mask:
@@ -56,7 +73,7 @@ class Conditions:
                 return self._texts(graph.node_op, text_test(term))
             case "kind":
                 test = text_test(term)
-                return self._texts(graph.node_op, lambda op: test(canonical(self.framework, op)))
+                return self._kinds(test)
             case "name":
                 return self._names(text_test(term))
             case "scope":
@@ -76,6 +93,12 @@ class Conditions:
                 return self._attrs(term)
             case "kernel":
                 return self._kernels(term)
+            case "id":
+                return self._ids(comparison(term))
+            case "time":
+                return self._times(comparison(term))
+            case field if field in VALUE_FIGURES:
+                return self._figures(field, comparison(term))
             case _:  # file and line, negated
                 return self._stacks([term])
 
@@ -103,6 +126,16 @@ class Conditions:
         verdict = np.zeros(len(strings), dtype=bool)
         verdict[rows] = _verdict(strings, rows, test)
         return verdict
+
+    def _kinds(self, test: Test) -> Mask:
+        kinds = kinds_of(self.framework, self.graph)
+        holds = {op: bool(kind and test(kind)) for op, kind in kinds.by_op.items()}
+        verdict = np.zeros(len(self.pools.strings), dtype=bool)
+        verdict[[op for op, found in holds.items() if found and op]] = True
+        mask = verdict[self.graph.node_op]
+        for node, kind in kinds.by_node.items():
+            mask[node] = bool(test(kind))
+        return mask
 
     def _names(self, test: Test) -> Mask:
         """Its own name, those of what it makes, and those of what it reads that no node made (parameters …)."""
@@ -170,6 +203,31 @@ class Conditions:
             if i:
                 holds[i] = good[stack.frame] or holds[stack.parent]
         return np.fromiter(holds, bool, len(stacks))[self.graph.node_stack]
+
+    def _times(self, test: Comparison) -> Mask:
+        """Its measured time."""
+        times = self.measured.times
+        return np.zeros(self.graph.n_nodes, dtype=bool) if times is None else times.known & test(times.seconds)
+
+    def _ids(self, test: Comparison) -> Mask:
+        """The framework's own number of it, or of something that it makes."""
+        mask = np.zeros(self.graph.n_nodes, dtype=bool)
+        for by, ids in self.measured.ids.items():
+            holds = ids.known & test(ids.numbers)
+            if by == "node":
+                mask |= holds
+            else:
+                mask[self.graph.value_producer[holds & (self.graph.value_producer >= 0)]] = True
+        return mask
+
+    def _figures(self, name: str, test: Comparison) -> Mask:
+        """The measured figure of something that it makes."""
+        mask = np.zeros(self.graph.n_nodes, dtype=bool)
+        figure = self.measured.figures.get(name)
+        if figure is not None:
+            holds = (self.graph.value_producer >= 0) & figure.known & test(figure.numbers)
+            mask[self.graph.value_producer[holds]] = True
+        return mask
 
     def _attrs(self, term: Term) -> Mask:
         texts = self.pools.attr_texts.rows()

@@ -7,7 +7,7 @@ import numpy as np
 from opscope.ir import Graph
 from opscope.ir.columns import Int32, frozen
 
-from .conditions import Conditions, Mask
+from .conditions import Conditions, Mask, Measured
 from .query import BadQuery, Step, parse
 
 __all__ = ["BadQuery", "find"]
@@ -15,9 +15,9 @@ __all__ = ["BadQuery", "find"]
 AT_MOST = 10  # nodes that `**` stands for
 
 
-def find(graph: Graph, query: str, framework: str = "") -> Int32:
+def find(graph: Graph, query: str, framework: str = "", measured: Measured | None = None) -> Int32:
     """The nodes that match, in execution order; of a path, every node on it. `framework` says which kinds its operators
-    are.
+    are, `measured` what is known of their times and values.
 
     >>> from opscope.ir import GraphBuilder, Pools
     >>> b = GraphBuilder(Pools())
@@ -27,7 +27,7 @@ def find(graph: Graph, query: str, framework: str = "") -> Int32:
     [0, 1]
     """
     steps = parse(query)
-    conditions = Conditions(graph, framework)
+    conditions = Conditions(graph, framework, measured)
     if len(steps) == 1 and not steps[0].any_number:
         return frozen(np.flatnonzero(conditions.all_of(steps[0].terms)))
     return frozen(np.flatnonzero(_on_paths(graph, steps, conditions)))

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from opscope.errors import OpscopeError
+from opscope.ir.facts import VALUE_FIGURES
 
-FIELDS = ("op", "kind", "name", "scope", "class", "phase", "role", "dtype", "shape", "attr", "file", "line", "kernel")
+FIELDS = (
+    "op", "kind", "name", "scope", "class", "phase", "role", "dtype", "shape", "attr", "file", "line", "kernel",
+    "id", "time", *VALUE_FIGURES,
+)  # fmt: skip
 MOST_STEPS = 16
 
 Kind: TypeAlias = Literal["word", "quoted", "regex"]

@@ -8,6 +8,9 @@ Where MegEngine fails, and what is done here:
 * A module of another type with a `weight` or `bias` (one's own, or an LSTM, whose `bias` is a flag): KeyError. Here its
   parameters are counted under its name, and so is every parameter of another name that is read.
 * Inputs or outputs that are no tensors (None, dicts): AttributeError. Here they have no shape.
+* Modules that are fused for quantization (ConvBn2d and its kin, while they train) run the parts that are counted on a
+  way of their own: neither MegEngine nor the total here counts them. `total.fused_flops` says what they come to, and
+  the summary has a line for it, so that the two figures stand side by side.
 * A model without anything that is counted, or adaptive pooling of 1 × 1: ZeroDivisionError. Here it is 0, and 1.
 """
 
@@ -78,6 +81,7 @@ def module_stats(
         bar_length_max=bar_length_max,
         logging=logging_to_stdout,
         has_input=has_inputs,
+        fused=counting.fused,
     )
 
 
@@ -116,18 +120,23 @@ class _Counting:
         self._wanted = params, flops, activations
         self._names: dict[int, str] = {id(module): name for name, module in model.named_modules()}
         self._recorded: dict[int, Any] = {}  # held, so that no other parameter gets the same id
+        self._counted_modules: set[int] = set()
+        self.fused = 0  # FLOPs of modules that are fused for quantization
         self.params: list[Row] = []
         self.flops: list[Row] = []
         self.activations: list[Row] = []
 
     def run(self, inputs: list[Any]) -> None:
         hooked = (*hook_modules(self._module), *_hooked)
+        fused = fused_modules(self._module)
         handles: list[Any] = []
         training: list[tuple[Any, bool]] = []
         try:
             for name, module in self._model.named_modules():
                 training.append((module, module.training))
                 module.train(False, recursive=False)
+                if isinstance(module, fused) and self._wanted[1]:
+                    handles.append(module.register_forward_hook(self._count_parts))
                 if isinstance(module, hooked):
                     handles.append(module.register_forward_hook(partial(self._counted, name=name)))
             with self._reading_parameters():
@@ -192,8 +201,19 @@ class _Counting:
             if isinstance(output, self._tensor):
                 self._activation(output, name, type(module).__name__)
 
+    def _count_parts(self, module: Any, inputs: Any, outputs: Any) -> None:
+        """As if the product and the normalization had been called: each of those that was not."""
+        listed = cast("Sequence[Any]", outputs) if isinstance(outputs, tuple | list) else (outputs,)
+        for part in module.children():
+            if id(part) not in self._counted_modules:
+                normalizes = isinstance(part, self._module.batchnorm._BatchNorm)
+                formula = next((f for kind, f in formulas(self._module) if isinstance(part, kind)), None)
+                if formula is not None:
+                    self.fused += int(formula(part, listed if normalizes else inputs, listed))
+
     def _flops(self, module: Any, inputs: Any, outputs: Any, name: str) -> None:
         listed = cast("Sequence[Any]", outputs) if isinstance(outputs, tuple | list) else (outputs,)
+        self._counted_modules.add(id(module))
         for kind, formula in (*reversed(_formulas), *formulas(self._module)):
             if isinstance(module, kind):
                 self.flops.append(
@@ -240,6 +260,18 @@ def hook_modules(module: Any) -> tuple[Any, ...]:
         module.InstanceNorm,
         module.pooling._PoolNd,
         module.adaptive_pooling._AdaptivePoolNd,
+    )
+
+
+def fused_modules(module: Any) -> tuple[Any, ...]:
+    """A product and a normalization in one module, each with the two as its parts."""
+    kinds = (
+        ("conv_bn", "_ConvBnActivation2d"),
+        ("conv_transpose_bn", "_ConvTransposeBnActivation2d"),
+        ("linear_bn", "_LinearBnActivation1d"),
+    )
+    return tuple(
+        kind for place, name in kinds if (kind := getattr(getattr(module, place, None), name, None)) is not None
     )
 
 

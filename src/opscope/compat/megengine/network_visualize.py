@@ -36,6 +36,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OpscopeError as error:
         print(f"opscope: {error}", file=sys.stderr)
         return 2
+    if log:
+        print(f"{args.model_path}: read; its graph is in {log}: tensorboard --logdir {log}", file=sys.stderr)
+    elif not any(flags.values()):
+        asked = ", ".join(f"--{name}" for name in _FLAGS)
+        print(
+            f"{args.model_path}: read; nothing was asked for: --all, or some of {asked}; --log_path LOG writes a log for "
+            "TensorBoard",
+            file=sys.stderr,
+        )
     return 0
 
 

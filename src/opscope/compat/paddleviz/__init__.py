@@ -13,8 +13,9 @@ that, `on()` begins it again. No environment variable, no log and no other proce
 
 from __future__ import annotations
 
+from opscope.tracers.paddle.watching import off, on
+
 from .drawing import make_graph
-from .watching import off, on
 
 __all__ = ["make_graph", "off", "on"]
 

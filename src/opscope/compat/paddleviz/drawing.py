@@ -1,24 +1,28 @@
-"""The picture: paddleviz's colours, shapes and directions."""
+"""The picture: paddleviz's colours, shapes and directions. Without Graphviz's `dot`, opscope draws it itself."""
 
 from __future__ import annotations
 
 import importlib
 import sys
+import tempfile
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from opscope.capture import Capture
 from opscope.errors import OpscopeError
 from opscope.readers.paddle.backward import Edge, GradNode
-from opscope.tracers.paddle import private
+from opscope.tracers.frames import frame_at
+from opscope.tracers.paddle import private, watching
+from opscope.tracers.paddle.autograd import capture_of_pass
 from opscope.tracers.paddle.layers import Layers, all_parameters, layers_in, leaves, variables
 from opscope.tracers.paddle.passes import Pass
 
-from . import watching
-
+_OURS = ("svg", "png", "pdf")
 _NO_DOT = (
-    "Graphviz's program `dot` is not installed, and it is what draws here: install it (apt install graphviz, conda "
-    "install graphviz, brew install graphviz). Without it: opscope.trace(y, how='autograd').save('graph.html') or "
-    "'graph.svg', or this object's .save('graph.gv') for the text"
+    "Graphviz's program `dot` is not installed, and it is what draws {format!r}: install it (apt install graphviz, "
+    "conda install graphviz, brew install graphviz), or ask for svg, png or pdf, which opscope draws itself. This "
+    "object's .save('graph.gv') writes the text"
 )
 
 
@@ -34,9 +38,11 @@ def make_graph(var: Any, dpi: str = "600") -> Any:
         raise OpscopeError(
             "make_graph: nothing here takes a gradient (stop_gradient is True): there is no backward graph"
         )
-    walked = Pass([private.gradient_node(tensor) for tensor in roots])
-    _name_leaves(walked, sys._getframe(1))
+    walked = Pass(roots)
+    watching.recall(walked.nodes)
+    layers = _name_leaves(walked, frame_at(1))
     walked.close()
+    digraph.backward = walked, layers
     for number, tensor in enumerate(roots):
         label = "output" if len(roots) == 1 else f"output {number}"
         digraph.node(f"out{number}", f"{label}\n{tuple(tensor.shape)}", fillcolor="darkolivegreen1")
@@ -44,11 +50,9 @@ def make_graph(var: Any, dpi: str = "600") -> Any:
     for node in walked.nodes:
         _draw_node(digraph, node)
     for node in walked.nodes:
-        seen = watching.edges_of(int(node.ptr, 16))
-        for i, edge in enumerate(node.edges):
+        for edge in node.edges:
             if edge.target is not None:
-                known = seen[i] if seen is not None and len(seen) == len(node.edges) else edge
-                digraph.edge(node.ptr, walked.nodes[edge.target].ptr, label=_label(known, edge))
+                digraph.edge(node.ptr, walked.nodes[edge.target].ptr, label=_label(edge))
     return digraph
 
 
@@ -60,22 +64,27 @@ def _draw_node(digraph: Any, node: GradNode) -> None:
         digraph.node(node.ptr, f"{node.name}-{node.ptr}", fillcolor="#CCCCFF")
 
 
-def _label(known: Edge, walked: Edge) -> str:
-    edge = known if known.evidence else walked
+def _label(edge: Edge) -> str:
     if edge.evidence:
-        place = f"place: {edge.place}\n" if edge.place else ""
-        return f"dtype: {edge.dtype}\n{place}shape: {list(edge.shape or ())}"
-    if watching.any_pass():
-        return "unknown: this edge was not in a backward pass that was seen"
-    return "unknown: no backward pass was seen"
+        place = [f"place: {edge.place}"] if edge.place else []
+        lines = [f"dtype: {edge.dtype}", *place, f"shape: {list(edge.shape or ())}"]
+    elif watching.any_pass():
+        lines = ["unknown: this edge was not in a backward pass that was seen"]
+    else:
+        lines = ["unknown: no backward pass was seen"]
+    # Graphviz puts the text right at its edge: a wide line without words keeps them apart.
+    return "\n".join([*lines, " " * (2 * max(map(len, lines)))])
 
 
-def _name_leaves(walked: Pass, frame: FrameType) -> None:
-    named = [(name, tensor) for name, tensor, _ in Layers(layers_in(frame)).tensors()]
+def _name_leaves(walked: Pass, frame: FrameType) -> Layers:
+    found = layers_in(frame)
+    layers = Layers(found, hidden=found[0][1] if len(found) == 1 else None)
+    named = [(name, tensor) for name, tensor, _ in layers.tensors()]
     known = leaves(iter([*named, *variables(frame)]))
     if any(node.is_leaf and int(node.ptr, 16) not in known for node in walked.nodes):
         known = {**leaves(all_parameters()), **known}
     walked.name_leaves(known)
+    return layers
 
 
 def _digraph(dpi: str) -> Any:
@@ -87,20 +96,49 @@ def _digraph(dpi: str) -> Any:
             "opscope.trace(y, how='autograd').save('graph.html')"
         ) from None
     # Made here, because its base is only there where graphviz is installed.
-    kind = type("Digraph", (graphviz.Digraph,), {name: _drawing(graphviz, name) for name in ("render", "pipe")})
+    kind = type("Digraph", (graphviz.Digraph,), {"render": _render(graphviz), "pipe": _pipe(graphviz)})
     return kind(
         node_attr={"style": "filled", "shape": "box", "align": "left", "fontsize": "12", "height": "0.2"},
         graph_attr={"rankdir": "BT", "size": "12,12", "dpi": dpi},
     )
 
 
-def _drawing(graphviz: Any, name: str) -> Any:
-    """The method of this name, which says what to do where `dot` is missing."""
-
-    def draw(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _render(graphviz: Any) -> Any:
+    def render(self: Any, filename: Any = None, directory: Any = None, view: bool = False, **options: Any) -> str:
         try:
-            return getattr(graphviz.Digraph, name)(self, *args, **kwargs)
+            return graphviz.Digraph.render(self, filename, directory=directory, view=view, **options)
         except graphviz.ExecutableNotFound as error:
-            raise OpscopeError(_NO_DOT) from error
+            drawn = Path(options.get("outfile") or f"{self.filepath}.{options.get('format') or self.format}")
+            _draw(self, drawn, drawn.suffix[1:], error)
+            if options.get("cleanup"):
+                Path(self.filepath).unlink(missing_ok=True)
+            if view:
+                importlib.import_module("webbrowser").open(drawn.absolute().as_uri())
+            return str(drawn)
 
-    return draw
+    return render
+
+
+def _pipe(graphviz: Any) -> Any:
+    def pipe(self: Any, format: str | None = None, *args: Any, encoding: str | None = None, **options: Any) -> Any:
+        try:
+            return graphviz.Digraph.pipe(self, format, *args, encoding=encoding, **options)
+        except graphviz.ExecutableNotFound as error:
+            ending = format or self.format
+            with tempfile.TemporaryDirectory() as folder:
+                drawn = Path(folder, f"graph.{ending}")
+                _draw(self, drawn, ending, error)
+                content = drawn.read_bytes()
+            return content if encoding is None else content.decode(encoding)
+
+    return pipe
+
+
+def _draw(digraph: Any, path: Path, format: str, error: Exception) -> None:
+    """The same graph, by opscope's own drawing, as it was when `make_graph` was called."""
+    if format.lower() not in _OURS:
+        raise OpscopeError(_NO_DOT.format(format=format)) from error
+    walked, layers = digraph.backward
+    capture = Capture.of(capture_of_pass(walked, layers, []))
+    capture.save(path, format=f".{format.lower()}", edges=("dtype", "place", "shape"))
+    print(f"{path}: drawn by opscope, because Graphviz's program `dot` is not installed", file=sys.stderr)

@@ -10,14 +10,18 @@ from opscope.ir import dtypes
 Row = dict[str, Any]
 
 
-class TotalStats(NamedTuple):
-    """Sizes are in bytes, `dims` are numbers of elements."""
-
+class _Totals(NamedTuple):
     param_size: int
     param_dims: int
     flops: int
     act_size: int
     act_dims: int
+
+
+class TotalStats(_Totals):
+    """Sizes are in bytes, `dims` are numbers of elements. The five are MegEngine's own."""
+
+    fused_flops: int = 0  # of modules that are fused for quantization, which MegEngine does not count
 
 
 class ModuleStats(NamedTuple):
@@ -125,6 +129,7 @@ def finished(
     has_input: bool,
     receptive_field: bool = False,
     ops: int | None = None,
+    fused: int = 0,
 ) -> tuple[TotalStats, ModuleStats]:
     """Sums, and what is printed: the tables that were asked for, and a summary."""
     summary: dict[str, Any] = {} if ops is None else {"#ops": ops}
@@ -141,6 +146,9 @@ def finished(
     if which[1]:
         total_flops = sum_flops(flops, bar_length_max)
         summary["total_flops"] = sizeof_fmt(total_flops, "OPs")
+        if fused:
+            note = "fused for quantization included: in total_flops, MegEngine counts them as nothing"
+            summary["total_flops, all modules"] = f"{sizeof_fmt(total_flops + fused, 'OPs')} ({note})"
         if logging:
             print_table("flops stats", flops, (*FLOPS[:4], *seen, *FLOPS[4:]))
     if which[2]:
@@ -156,6 +164,7 @@ def finished(
         print("summary")
         print(table([("item", "value"), *summary.items()]))
     total = TotalStats(param_size, param_dims, total_flops, act_size, act_dims)
+    total.fused_flops = fused
     return total, ModuleStats(params, flops, activations)
 
 

@@ -34,9 +34,17 @@ def print_stats(stats: GraphStats, by: str = "module", *, as_json: bool = False)
         ops=stats.graph.n_nodes,
     )
     if as_json:
-        print(json.dumps({"total": total._asdict(), **details._asdict()}, ensure_ascii=False, indent=2, default=str))
-    elif stats.unknown_ops:
+        found = {"total": total._asdict(), **details._asdict()}
+        if stats.unknown_ops or stats.gaps:
+            found |= {key: figure for key, figure in stats.totals().items() if key in ("unknown_ops", "gaps")}
+        print(json.dumps(found, ensure_ascii=False, indent=2, default=str))
+        return total, details
+    if stats.unknown_ops:
         print("not counted: " + ", ".join(f"{op} ×{count}" for op, count in stats.unknown_ops.items()))
+    for gap in stats.gaps:
+        print(f"not counted: {gap.sentence(stats.graph.pools)}")
+    if stats.total.at_least:
+        print("so the totals are lower bounds")
     return total, details
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from opscope.errors import OpscopeError
+from opscope.export import edge_words
 from opscope.export.registry import Look, Options
 from opscope.files import replacing
 from opscope.ir import PHASES, Capture
@@ -44,7 +45,7 @@ def _checked(look: Look) -> Look:
         if phase not in PHASES:
             raise OpscopeError(f"phase: {phase!r} is not known (there are: {', '.join(PHASES)})")
     opened = (look.open,) if isinstance(look.open, str) else tuple(look.open)
-    return dataclasses.replace(look, phases=phases, open=opened)
+    return dataclasses.replace(look, phases=phases, open=opened, edges=edge_words.checked(look.edges))
 
 
 def _written(svg: str, size: Size, path: Path, options: Options) -> bytes:
@@ -76,6 +77,11 @@ def _tell(path: Path, picture: Drawing, nodes: int, options: Options) -> None:
             f"{path}: nobody could read {picture.all:,} boxes, so modules are closed below level "
             f"{levels.pop() if len(levels) == 1 else each}: {picture.boxes:,} boxes; "
             "--depth N, --open SCOPE and --whole show more"
+        )
+    elif picture.closed:
+        options.say(
+            f"{path}: {picture.closed} module{'s' if picture.closed > 1 else ''} with more operators than anybody could "
+            "read stayed closed: --open SCOPE opens one, --whole draws everything"
         )
     elif picture.boxes == 0 and nodes:
         options.say(f"{path}: empty: none of its {nodes:,} operators is in the phase that was asked for")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opscope import wire
 from opscope.errors import OpscopeError
-from opscope.export import page
+from opscope.export import edge_words, page
 from opscope.export.registry import Look, Options
 from opscope.ir import PHASES, Capture, Stage
 
@@ -22,6 +23,8 @@ READABLE = 250
 
 # Room for what is young: a large picture is made of millions of short-lived texts.
 _FLAGS = ("--min-semi-space-size=64", "--max-semi-space-size=64")
+
+_ADDRESSES = 1_600_000_000_000  # measured: 1.53 TB, nearly all of it for V8's sandbox
 
 # Everything has been done when this returns: nothing in it waits for anything but itself.
 _DRAW = """
@@ -40,6 +43,7 @@ class Drawing:
     all: int  # boxes with everything open
     depths: list[tuple[str, int]]  # of each phase: chosen here, so that the picture can be read
     unknown: list[str]  # scopes asked for that are not there
+    closed: int = 0  # modules that stayed closed at the depth asked for: nobody could read what is inside
 
 
 def draw(stage: Stage, capture: Capture, options: Options, look: Look) -> Drawing:
@@ -53,6 +57,7 @@ def draw(stage: Stage, capture: Capture, options: Options, look: Look) -> Drawin
         "theme": look.theme,
         "title": stage.name,
         "most": READABLE,
+        "edges": _edge_words(capture, stage, look),
     }
     data = _stage_alone(capture, stage)
     racer = _racer()
@@ -71,13 +76,35 @@ def draw(stage: Stage, capture: Capture, options: Options, look: Look) -> Drawin
         raise OpscopeError(f"the picture could not be drawn: {error}") from None
 
 
+def _edge_words(capture: Capture, stage: Stage, look: Look) -> list[str] | None:
+    number = next(i for i, other in enumerate(capture.stages) if other is stage)
+    suiting = edge_words.suiting(capture, number) if stage.graph.n_nodes <= READABLE else ()
+    words = suiting if look.edges is None else look.edges
+    return edge_words.by_value(capture, number, words) if words else None
+
+
 def _racer() -> type[MiniRacer]:
     try:
         from py_mini_racer import DEFAULT_V8_FLAGS, MiniRacer, init_mini_racer
     except ImportError:
         raise missing("V8 (mini-racer)") from None
+    _refuse_narrow_memory()
     init_mini_racer(flags=(*DEFAULT_V8_FLAGS, *_FLAGS), ignore_duplicate_init=True)
     return MiniRacer
+
+
+def _refuse_narrow_memory() -> None:
+    """V8 sets aside far more addresses than it will ever use, and ends the process where it cannot."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY and most < _ADDRESSES:
+        raise OpscopeError(
+            f"pictures need {_ADDRESSES:,} bytes of address space, and this process is limited to {most:,}: lift the "
+            "limit (`ulimit -v unlimited`; of memory itself little is used), or write a .dot, .mmd or .html"
+        )
 
 
 def missing(what: str) -> OpscopeError:

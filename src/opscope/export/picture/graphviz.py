@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import subprocess
-import tempfile
-from pathlib import Path
 
 from opscope.errors import OpscopeError
 from opscope.export import dot
 from opscope.export.registry import Look, Options
+from opscope.files import scratch_folder
 from opscope.ir import Capture
 
 from .size import Size
@@ -28,8 +27,8 @@ def render(capture: Capture, options: Options, look: Look, size: Size) -> bytes:
             "graphviz: `dot` is not installed (apt install graphviz, brew install graphviz); "
             "without --engine, opscope draws the picture itself"
         )
-    with tempfile.TemporaryDirectory(prefix="opscope-") as folder:
-        source, out = Path(folder) / "graph.dot", Path(folder) / f"graph{options.ending}"
+    with scratch_folder() as folder:
+        source, out = folder / "graph.dot", folder / f"graph{options.ending}"
         dot.export(capture, source, dataclasses.replace(options, depth=None if look.whole else options.depth))
         if look.direction == "right":
             text = source.read_text(encoding="utf-8")

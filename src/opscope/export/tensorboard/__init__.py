@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from opscope.analysis.times import node_times
+from opscope.analysis.values import value_figures
 from opscope.errors import OpscopeError
 from opscope.export.registry import Options
 from opscope.files import replacing
@@ -35,10 +36,11 @@ def export(capture: Capture, path: Path, options: Options) -> None:
 
 def write(capture: Capture, stage: Stage, folder: Path) -> Path:
     """One stage as an event file in this folder."""
-    graph = GraphDef(stage.graph, capture.origin.framework)
+    number = capture.stages.index(stage)
+    graph = GraphDef(stage.graph, capture.origin.framework, value_figures(capture, number))
     now = time.time()
     records = [_event(now, text(3, "brain.Event:2")), _event(now, message(4, _checked(graph.encoded(), stage)))]
-    times = node_times(capture, capture.stages.index(stage))
+    times = node_times(capture, number)
     if times is not None:
         measured = graph.run_metadata(times.seconds * 1e9, times.known)
         records.append(_event(now, message(8, text(1, _TAG), message(2, measured))))
@@ -50,12 +52,13 @@ def save(folder: Path, now: float, records: list[bytes]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OpscopeError(f"{folder}: cannot write here ({error.strerror})") from None
-    # TensorBoard shows the last graph that it finds in a folder: an older one of ours is replaced.
-    for old in folder.glob("events.out.tfevents.*.opscope"):
-        old.unlink()
     path = folder / f"events.out.tfevents.{int(now)}.opscope"
     with replacing(path) as file:
         file.write(b"".join(map(record, records)))
+    # TensorBoard shows the last graph that it finds in a folder: an older one of ours is replaced.
+    for old in folder.glob("events.out.tfevents.*.opscope"):
+        if old.name < path.name:
+            old.unlink(missing_ok=True)
     return path
 
 

@@ -7,7 +7,7 @@ and step_stats.proto.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from opscope.analysis.costs.operators import CostTable, node_costs
 from opscope.analysis.costs.sizes import value_bytes
+from opscope.analysis.values import Figure, made_by
 from opscope.ir import Graph, Node, Type, Value
+from opscope.ir.places import users_frame
 from opscope.ir.text import frame_text
 
 from .names import Names
@@ -33,8 +35,9 @@ _OPS = {"input": "Placeholder", "parameter": "Parameter", "buffer": "Buffer", "c
 
 
 class GraphDef:
-    def __init__(self, graph: Graph, framework: str) -> None:
+    def __init__(self, graph: Graph, framework: str, figures: Mapping[str, Figure]) -> None:
         self.graph = graph
+        self.figures = made_by(graph, figures)
         self.names = Names(graph)
         self.costs: CostTable = node_costs(graph, framework)
         self.sizes = value_bytes(graph)
@@ -65,9 +68,10 @@ class GraphDef:
         inputs += [f"^{self.names.nodes[before]}" for before in self._controls.get(node.index, ())]
         attrs = _outputs(node.outputs)
         attrs |= {"phase": node.phase} | self._cost(node.index) | self._params(node)
-        frames = node.frames
-        if frames:
-            attrs["source"] = frame_text(frames[-1])
+        attrs |= {f"output {name}": f"{figure:.6g}" for name, figure in self.figures.get(node.index, {}).items()}
+        place = users_frame(node.frames)
+        if place is not None:
+            attrs["source"] = frame_text(place)
         for key, value in node.attrs.items():
             attrs[key if key not in attrs else f"{key} (of the operator)"] = _shown(value)
         return _node_def(self.names.nodes[node.index], node.op, inputs, attrs)

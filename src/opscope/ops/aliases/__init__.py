@@ -1,7 +1,7 @@
 """What the operators of each framework are called here: one module for each framework, named like it.
 
-A module has a `FRAMEWORK`: a table, how its operators are spelled, and what it writes as several operators. That module
-is all that a new framework needs.
+A module has a `FRAMEWORK`: a table, the framework's title, how its operators are spelled, and what it writes as several
+operators. That module is all that a new framework needs.
 
 A line of a table is a kind, where the framework has the arguments that its formula asks for, and the operators:
 
@@ -55,7 +55,14 @@ def as_written(op: str) -> Spelled:
     return Spelled((op,))
 
 
-def no_chains(graph: Graph) -> dict[int, Cost]:
+class Part(NamedTuple):
+    """A node of an operation that a framework writes as several operators."""
+
+    cost: Cost
+    kind: str = ""  # of the whole operation, at the node where it is counted; "": what the node's name says
+
+
+def no_chains(graph: Graph) -> dict[int, Part]:
     return {}
 
 
@@ -63,9 +70,10 @@ class Framework(NamedTuple):
     """What is known of a framework's operators."""
 
     table: str = ""
+    title: str = ""  # as its makers write it
     spelled: Callable[[str], Spelled] = as_written
-    # What the nodes of operations cost that it writes as several operators: counted once, at one of them.
-    chains: Callable[[Graph], Mapping[int, Cost]] = no_chains
+    # The nodes of operations that it writes as several operators: each is counted once, at one of them.
+    chains: Callable[[Graph], Mapping[int, Part]] = no_chains
 
 
 def frameworks() -> list[str]:

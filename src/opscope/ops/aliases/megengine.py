@@ -142,4 +142,4 @@ def spelled(op: str) -> Spelled:
     return Spelled((op,) if name == "Elemwise" else (op, name))
 
 
-FRAMEWORK = Framework(TABLE, spelled)
+FRAMEWORK = Framework(TABLE, "MegEngine", spelled)

@@ -135,4 +135,4 @@ def spelled(op: str) -> Spelled:
     return Spelled((op, name, *((name[:-1],) if in_place else ())), in_place)
 
 
-FRAMEWORK = Framework(TABLE, spelled)
+FRAMEWORK = Framework(TABLE, "PaddlePaddle", spelled)

@@ -17,6 +17,12 @@ vecdot < linalg_vecdot
 matmul bias:self a:mat1|batch1 b:mat2|batch2 < addmm baddbmm
 matmul bias:self a:mat b:vec < addmv
 matmul bias:self a:mat1 b:mat2 < _addmm_activation
+matmul/sparse bias:self a:mat1 b:mat2 < _sparse_addmm sspaddmm
+matmul/sparse a:sparse b:dense < _sparse_mm
+matmul/sparse a:self b:mat2 < smm
+matmul/sparse a:mat1 b:mat2 < hspmm
+sampled_matmul bias:self a:mat1 b:mat2 < sparse_sampled_addmm sparse.sampled_addmm
+reduced_matmul a:self b:other < _sparse_mm_reduce_impl
 matmul a:self b:mat2 bias@6 < _scaled_mm _scaled_mm_v2
 grouped_matmul a:self b:mat2 offs bias < _grouped_mm _scaled_grouped_mm _scaled_grouped_mm_v2 grouped_mm
 summed_matmul bias:self a:batch1 b:batch2 < addbmm
@@ -36,7 +42,8 @@ multi_dot tensors:tensors|matrices < linalg_multi_dot chain_matmul
 einsum equation tensors:tensors|operands < einsum
 bilinear x1:input1 x2:input2 weight bias < bilinear nn.Bilinear
 trilinear i1 i2 i3 expand1 expand2 expand3 sumdim < _trilinear
-cdist x1 x2 < cdist _cdist_forward _euclidean_dist
+cdist x1 x2 p compute_mode < cdist _cdist_forward
+cdist/as-product x1 x2 < _euclidean_dist
 cdist_backward grad x1 x2 < _cdist_backward
 cdist_backward grad x1:self < _pdist_backward
 pdist self < pdist _pdist_forward
@@ -202,7 +209,12 @@ erfinv < special_erfinv erf_inv
 i0 < special_i0 special_i0e special_i1 special_i1e bessel_i0 bessel_i1 bessel_i0e bessel_i1e special_bessel_j0
     special_bessel_j1 special_bessel_y0 special_bessel_y1 special_airy_ai special_modified_bessel_i0
     special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1 special_spherical_bessel_j0
-    bessel_j0 bessel_j1
+    bessel_j0 bessel_j1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 frexp
+    special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v
+    special_chebyshev_polynomial_w special_hermite_polynomial_h special_hermite_polynomial_he
+    special_laguerre_polynomial_l special_legendre_polynomial_p special_shifted_chebyshev_polynomial_t
+    special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v
+    special_shifted_chebyshev_polynomial_w
 exp2 < special_exp2
 expm1 < special_expm1
 log1p < special_log1p
@@ -265,7 +277,7 @@ dropout x:input p train:train|training < dropout feature_dropout alpha_dropout f
 dropout x:input p training < dropout1d dropout2d dropout3d
 dropout x:input < nn.Dropout nn.Dropout1d nn.Dropout2d nn.Dropout3d nn.AlphaDropout
 # -- reductions ----------------------------------------------------------------------------------------------
-sum < sum_to_size _grad_sum_to_size xor_sum _nested_sum_backward
+sum < sum_to_size _grad_sum_to_size xor_sum hash_tensor _nested_sum_backward
 any < _is_any_true
 all < _is_all_true equal is_nonzero allclose
 vector_norm < norm linalg_vector_norm linalg_norm linalg_matrix_norm frobenius_norm native_norm renorm
@@ -325,7 +337,7 @@ sort < argsort
 unique < _unique _unique2 unique_dim unique_consecutive unique_dim_consecutive
 median < nanmedian
 quantile < nanquantile
-histogram < histc histogramdd _histogramdd_from_bin_cts _histogramdd_from_bin_tensors
+histogram < _histogramdd_bin_edges histc histogramdd _histogramdd_from_bin_cts _histogramdd_from_bin_tensors
 fft < _fft_c2c _fft_r2c _fft_c2r fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft prims.fft_r2c prims.fft_c2c
     prims.fft_c2r fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn stft istft
 cholesky < linalg_cholesky linalg_cholesky_ex
@@ -339,7 +351,9 @@ svd < linalg_svd _linalg_svd linalg_svdvals linalg_matrix_rank linalg_cond nucle
 solve a:A b:B < linalg_solve linalg_solve_ex _linalg_solve_ex
 solve b:self a:input2 < cholesky_solve _cholesky_solve_helper
 triangular_solve a:LU b:B@2 < linalg_lu_solve
-solve a:A b:b < linalg_lstsq
+least_squares a:self|A b:b < linalg_lstsq
+ldl_solve a:LD b:B@2 < linalg_ldl_solve
+orthogonal_product reflectors:self tau:input2 other:input3 < ormqr
 triangular_solve a:self b:B < linalg_solve_triangular
 triangular_solve b:self a:A < triangular_solve
 matrix_power self n < linalg_matrix_power
@@ -361,6 +375,7 @@ random < rand randn rand_like randn_like randint randint_like randperm normal un
     _cudnn_init_dropout_state inductor_random trunc_normal
 # -- copies --------------------------------------------------------------------------------------------------
 overwrite self src < copy _copy_from _copy_from_and_resize copy_to
+copy < lu_unpack spdiags _spdiags sparse_resize sparse_resize_and_clear _sparse_broadcast_to
 copy < clone _lazy_clone lift_fresh_copy device_put pin_memory _pin_memory fill_like conj_physical _conj_physical
     resolve_conj resolve_neg to_device
 cast < _to_copy convert_element_type _autocast_to_reduced_precision _autocast_to_full_precision _cast_Float
@@ -390,15 +405,19 @@ nested < _nested_tensor_from_tensor_list _nested_tensor_from_mask nested_to_padd
     _nested_from_padded _nested_from_padded_tensor _jagged_to_padded_dense_forward _padded_dense_to_jagged_forward
 pack_sequence < _pack_padded_sequence _pad_packed_sequence pad_sequence _pack_padded_sequence_backward
 all_reduce < _c10d_functional.all_reduce c10d.allreduce c10d_functional.all_reduce
-reduce_scatter < _c10d_functional.reduce_scatter_tensor c10d._reduce_scatter_base c10d.reduce_scatter
-all_gather < _c10d_functional.all_gather_into_tensor c10d._allgather_base c10d.allgather c10d.broadcast
+reduce_scatter < c10d.reduce c10d.allreduce_coalesced c10d.reduce_scatter_tensor_coalesced
+    _c10d_functional.reduce_scatter_tensor c10d._reduce_scatter_base c10d.reduce_scatter
+all_gather < c10d.scatter c10d.gather c10d._allgather_base c10d.allgather_coalesced fsdp.all_gather_copy_in
+    fsdp.split_with_sizes_copy fsdp.chunk_cat c10d.allgather_into_tensor_coalesced c10d.barrier
+all_gather < _c10d_functional.all_gather_into_tensor c10d.allgather c10d.broadcast
     _c10d_functional.broadcast c10d_functional.all_gather_into_tensor
 all_to_all < _c10d_functional.all_to_all_single c10d.alltoall_base c10d.alltoall
 wait < _c10d_functional.wait_tensor c10d_functional.wait_tensor
 # -- views, and what computes nothing ------------------------------------------------------------------------
 view < _unsafe_view view_as _reshape_alias reshape_as _mkldnn_reshape _nested_view_from_buffer collapse
     as_strided_view nn.Flatten nn.Unflatten nn.Identity split_dim collapse_view view_of view_element_type
-    _nested_view_from_jagged
+    _nested_view_from_jagged _nested_get_values _nested_get_offsets _nested_get_lengths
+    _c10d_functional._wrap_tensor_autograd _c10d_functional_autograd._wrap_tensor_autograd
 squeeze < atleast_1d atleast_2d atleast_3d
 transpose < swapaxes swapdims adjoint mT mH numpy_T T H matrix_H moveaxis
 expand < expand_as broadcast_to broadcast_tensors broadcast_in_dim
@@ -418,6 +437,9 @@ questions < sym_size sym_numel sym_stride sym_storage_offset is_same_size is_flo
     prim.is_cuda prim.TupleIndex prim.DictConstruct prim.isinstance prim.data prim.shape prim.ndim
     prim.requires_grad
 item < _local_scalar_dense Int Float Bool ScalarImplicit IntImplicit FloatImplicit tolist numpy
+questions < _has_same_storage_numel _nested_tensor_size _nested_tensor_strides _nested_tensor_storage_offsets
+    _nested_get_min_seqlen _nested_get_max_seqlen _nested_get_ragged_idx _nested_get_jagged_dummy
+    _nested_tensor_from_mask_left_aligned _nested_compute_contiguous_strides_offsets
 questions < int_repr is_conj is_neg is_leaf is_inference is_signed is_set_to is_non_overlapping_and_dense
     is_scripting is_strides_like_format q_scale q_zero_point q_per_channel_scales q_per_channel_zero_points qscheme
     get_autocast_dtype is_autocast_enabled is_autocast_cpu_enabled is_grad_enabled promote_types __getitem__
@@ -456,4 +478,4 @@ def spelled(op: str) -> Spelled:
     return Spelled(tuple(names), in_place, lists, overload == "out" or overload.endswith("_out"))
 
 
-FRAMEWORK = Framework(TABLE, spelled)
+FRAMEWORK = Framework(TABLE, "PyTorch", spelled)

@@ -90,6 +90,28 @@ def solve(call: Call) -> Cost:
     return Cost(other=ceil(prod(batch) * 2 / 3 * n**3) + 2 * n * call.size("b"), how=ESTIMATED)
 
 
+@kind("least_squares")
+def least_squares(call: Call) -> Cost:
+    """Decompose the matrix into Q and R, multiply each right-hand side with Q, solve with R."""
+    *batch, rows, columns = call.shape("a")
+    few = min(rows, columns)
+    sides = call.size("b") // max(prod(batch) * rows, 1)
+    decomposed = 4 / 3 * rows * columns * few
+    return Cost(other=ceil(prod(batch) * (decomposed + sides * few * (4 * rows + few))), how=ESTIMATED)
+
+
+@kind("ldl_solve")
+def ldl_solve(call: Call) -> Cost:
+    """Two triangular systems for each right-hand side."""
+    return Cost(other=2 * call.shape("a")[-1] * call.size("b"), how=ESTIMATED)
+
+
+@kind("orthogonal_product")
+def orthogonal_product(call: Call) -> Cost:
+    """Each reflector is multiplied with every column of the other matrix, and taken off it."""
+    return Cost(other=4 * call.shape("tau")[-1] * call.size("other"), how=ESTIMATED)
+
+
 @kind("triangular_solve")
 def triangular_solve(call: Call) -> Cost:
     return Cost(other=call.shape("a")[-1] * call.size("b"), how=ESTIMATED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import isqrt, prod
 
+from opscope.ir.attributes import ROWS
 from opscope.ops.call import Call, NotKnown, Shape, shape_of, size_of
 from opscope.ops.cost import ESTIMATED, EXACT, Cost
 from opscope.ops.kinds import kind
@@ -128,11 +129,19 @@ def summed_matmul(call: Call) -> Cost:
 
 @kind("grouped_matmul")
 def grouped_matmul(call: Call) -> Cost:
-    """Rows in groups, each with its own matrix (the experts of a mixture). All rows are taken to be in a group."""
+    """Rows in groups, each with its own matrix (the experts of a mixture). The numbers in `offs` say which rows are in
+    a group: where nobody saw them, all are taken to be."""
     a, b = call.shape("a"), call.shape("b")
-    if len(a) == 3 and len(b) == 2:
-        return Cost(macs=prod(a[1:]) * b[-1])
-    return Cost(macs=prod(a) * b[-1])
+    grouped = len(a) == 2 or len(b) == 2
+    macs = prod(a[1:]) * b[-1] if len(a) == 3 and len(b) == 2 else prod(a) * b[-1]
+    if not grouped or call.given("offs") is None:
+        return Cost(macs=macs)
+    rows = call.attr(ROWS)
+    if not isinstance(rows, int) or isinstance(rows, bool):
+        return Cost(macs=macs, how=ESTIMATED)
+    # What the groups divide: rows of a, columns of b, or (two matrices) what is summed over.
+    whole = b[-1] if len(a) == 3 else a[-1] if len(b) == 2 else a[0]
+    return Cost(macs=macs // whole * min(rows, whole) if whole else 0)
 
 
 @kind("tensordot")
@@ -157,27 +166,62 @@ def multi_dot(call: Call) -> Cost:
 
 @kind("einsum")
 def einsum(call: Call) -> Cost:
-    """Two operands: every combination of the indices once. More: pair by pair from the left."""
+    """Two operands as libraries compute them: what only one of them has is added up first; then every combination of
+    the indices is one multiply-accumulate, or one multiplication where nothing is left to sum over (an axis of 1 is
+    nothing). More: pair by pair from the left."""
     equation = call.attr("equation")
     shapes = [shape_of(t) for t in call.listed("tensors")]
     if not shapes:  # a call in Python, with the operands one by one
         shapes = [shape_of(a.type) for a in call.inputs if a.type is not None]
-    if not isinstance(equation, str) or "..." in equation or not shapes:
+    if not isinstance(equation, str) or not shapes:
         raise NotKnown("equation")
-    terms, _, result = equation.replace(" ", "").partition("->")
-    names = terms.split(",")
+    terms, result = _terms(equation.replace(" ", ""), shapes)
+    sizes = [dict(zip(term, shape, strict=True)) for term, shape in zip(terms, shapes, strict=True)]
+    if len(terms) == 1:
+        return Cost(other=prod(shapes[0]))
+    macs = other = 0
+    left = sizes[0]
+    for place, right in enumerate(sizes[1:], 2):
+        more, adds, left = _pair(left, right, set(result).union(*terms[place:]))
+        macs, other = macs + more, other + adds
+    return Cost(macs=macs, other=other, how=EXACT if len(terms) == 2 else ESTIMATED)
+
+
+def _terms(equation: str, shapes: list[Shape]) -> tuple[list[list[str]], list[str]]:
+    """The indices of each operand and of the result. Those behind `...` get names, counted from the last."""
+    given, arrow, made = equation.partition("->")
+    names = given.split(",")
     if len(names) != len(shapes):
         raise NotKnown("operands")
-    sizes = {i: n for term, shape in zip(names, shapes, strict=True) for i, n in zip(term, shape, strict=True)}
-    if "->" not in equation:
-        result = "".join(i for i in sizes if terms.count(i) == 1)
-    if len(names) == 1:
-        return Cost(other=prod(shapes[0]))
-    macs, left = 0, set(names[0])
-    for place, term in enumerate(names[1:], 2):
-        macs += prod(sizes[i] for i in left | set(term))
-        left = (left | set(term)) & (set(result) | set("".join(names[place:])))
-    return Cost(macs=macs, how=EXACT if len(names) == 2 else ESTIMATED)
+    most = 0
+    terms: list[list[str]] = []
+    for name, shape in zip(names, shapes, strict=True):
+        before, dots, after = name.partition("...")
+        hidden = len(shape) - len(before) - len(after) if dots else 0
+        most = max(most, hidden)
+        terms.append([*before, *(f".{i}" for i in range(hidden, 0, -1)), *after])
+    dotted = [f".{i}" for i in range(most, 0, -1)]
+    if arrow:
+        before, dots, after = made.partition("...")
+        return terms, [*before, *(dotted if dots else []), *after]
+    every = [index for term in terms for index in term]
+    return terms, [*dotted, *(index for index in every if every.count(index) == 1 and not index.startswith("."))]
+
+
+def _pair(a: dict[str, int], b: dict[str, int], kept: set[str]) -> tuple[int, int, dict[str, int]]:
+    """MACs and other FLOPs of two operands, and the sizes of what comes out."""
+    other = 0
+    operands = (dict(a), dict(b))
+    for mine, others in (operands, operands[::-1]):
+        alone = [i for i, size in mine.items() if i not in kept and size > 1 and others.get(i, 1) == 1]
+        if alone:
+            other += prod(mine.values())
+            mine.update(dict.fromkeys(alone, 1))
+    sizes = {i: max(operand.get(i, 1) for operand in operands) for i in (*a, *b)}
+    sums = any(size > 1 for i, size in sizes.items() if i not in kept)
+    combinations = prod(sizes.values())
+    made = {i: size for i, size in sizes.items() if i in kept}
+    return (combinations, other, made) if sums else (0, other + combinations, made)
 
 
 @kind("bilinear")
@@ -209,7 +253,31 @@ def trilinear(call: Call) -> Cost:
 @kind("cdist")
 def cdist(call: Call) -> Cost:
     """For every pair of rows: subtract, square (or another power), add up."""
+    rows = call.shape("x1")[-2:-1] + call.shape("x2")[-2:-1]
+    mode = call.attr("compute_mode")
+    as_product = mode in (1, "use_mm_for_euclid_dist") or (
+        mode in (None, 0, "use_mm_for_euclid_dist_if_necessary") and max(rows) > _FEW_ROWS
+    )
+    if as_product and call.attr("p", 2) == 2:
+        return euclidean(call)
     return Cost(other=3 * size_of(call.out()) * call.shape("x1")[-1])
+
+
+_FEW_ROWS = 25  # PyTorch writes the Euclidean distances of more as a product
+
+
+@kind("cdist/as-product")
+def euclidean(call: Call) -> Cost:
+    """|x|² − 2·x·y + |y|² as one product, with the squares in two more columns; then the root."""
+    pairs, width = size_of(call.out()), call.shape("x1")[-1]
+    squares = call.size("x1") + call.size("x2")
+    return Cost(macs=pairs * (width + 2), other=2 * pairs + 2 * squares + call.size("x1"))
+
+
+@kind("sampled_matmul", "reduced_matmul", "matmul/sparse")
+def sparse_matmul(call: Call) -> Cost:
+    """A product with a sparse matrix: counted by its entries (ops/odd.py), where the capture has them."""
+    raise NotKnown("entries")
 
 
 @kind("cdist_backward")

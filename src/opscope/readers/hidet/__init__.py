@@ -16,14 +16,19 @@ from .flow import Flow
 from .folder import passes_in, read_folder
 
 NAME = "hidet"
-_TEXT = re.compile(rb"^Graph\(.*\)\s*\{\s*$", re.MULTILINE)
-_LARGEST = 2 << 30
+_TEXT = re.compile(rb"^(?:[^\n]*[\s:>|\]])?Graph\([^\n]*\)[ \t]*\{[ \t\r]*$", re.MULTILINE)
+_LARGEST = 512 << 20
 
 
 def match(source: Source) -> bool:
     if source.is_folder:
         return source.path is not None and _is_pass_folder(source.path)
-    return _is_json(source.head) or _TEXT.search(source.head) is not None
+    return _is_json(source.head) or is_printed_in(source.head)
+
+
+def is_printed_in(text: bytes) -> bool:
+    """Whether a graph begins somewhere in this text."""
+    return b"Graph(" in text and _TEXT.search(text) is not None
 
 
 def _is_json(head: bytes) -> bool:
@@ -36,7 +41,7 @@ def _is_pass_folder(folder: Path) -> bool:
         file = entry.json or entry.text
         if file is not None:
             head = Source.of(file).head
-            return _is_json(head) or _TEXT.search(head) is not None
+            return _is_json(head) or is_printed_in(head)
     return False
 
 
@@ -45,7 +50,7 @@ def read(source: Source, options: Options) -> Capture:
         return read_folder(
             source.path, source.name, _parsed_file, options.profile, lambda flow: _origin(flow, "passes")
         )
-    flows = _parsed(source)
+    flows, problems = _parsed(source)
     pools = Pools()
     built = [build(flow, pools) for flow in flows]
     names = ["graph" if not i else f"graph {i + 1}" for i in range(len(built))]
@@ -56,6 +61,9 @@ def read(source: Source, options: Options) -> Capture:
     capture = Capture(
         pools=pools, stages=stages, origin=_origin(flows[0], "dump" if _is_json(source.head) else "print")
     )
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        capture.warnings.append(f"another graph in the text could not be read: {problems[0]}{more}")
     for i, one in enumerate(built):
         table = one.table(i)
         if table is not None:
@@ -69,16 +77,14 @@ def _origin(flow: Flow, how: str) -> Origin:
 
 
 def _parsed_file(path: Path) -> Flow:
-    return _parsed(Source.of(path))[0]
+    return _parsed(Source.of(path))[0][0]
 
 
-def _parsed(source: Source) -> list[Flow]:
-    if source.size > _LARGEST:
-        raise BadInput(f"{source.name}: {source.size:,} bytes; {_LARGEST:,} are the most for a graph of Hidet's")
-    data = source.read()
+def _parsed(source: Source) -> tuple[list[Flow], list[str]]:
+    """The graphs, and why others in the text could not be read."""
     try:
         if _is_json(source.head):
-            return [netron.parse(json_text.parse(data))]
-        return printed.parse_all(data.decode("utf-8", errors="replace"))
+            return [netron.parse(json_text.parse(source.read(_LARGEST)))], []
+        return printed.parse_all(source.lines(_LARGEST))
     except BadInput as error:
-        raise BadInput(f"{source.name}: not a Hidet graph: {error}") from None
+        raise error.named(source.name, "not a Hidet graph") from None

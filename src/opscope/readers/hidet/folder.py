@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from opscope.errors import BadInput
 from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.readers.source import Source
 
 from . import printed
 from .build import Built, build
@@ -18,6 +19,7 @@ from .times import fitted
 
 _FILE = re.compile(r"(\d{1,6})_(\w+)\.(json|txt)$")
 _LARGEST_LOG = 4 << 20
+_LARGEST_TEXT = 256 << 20
 _MOST_FILES = 10_000
 
 
@@ -81,7 +83,7 @@ def _lost(count: int) -> Iterator[str]:
 
 
 def _content(entry: Pass) -> bytes:
-    return b"\0".join(path.read_bytes() for path in (entry.json, entry.text) if path is not None)
+    return b"\0".join(Source.of(path).read() for path in (entry.json, entry.text) if path is not None)
 
 
 def _flow(entry: Pass, parse: Callable[[Path], Flow]) -> Flow:
@@ -93,7 +95,7 @@ def _flow(entry: Pass, parse: Callable[[Path], Flow]) -> Flow:
     if entry.text is None:
         return flow
     try:
-        told = printed.parse(entry.text.read_text(encoding="utf-8", errors="replace"))
+        told = printed.parse(_text(entry.text))
     except BadInput:
         return flow
     if [operator.op for operator in told.operators] != [operator.op for operator in flow.operators]:
@@ -111,22 +113,22 @@ def _flow(entry: Pass, parse: Callable[[Path], Flow]) -> Flow:
 def _seconds(folder: Path, names: list[str], profile: Path | None) -> tuple[dict[int, float], str]:
     """By stage, and where they come from: the file that was named, or one in the folder or beside it."""
     if profile is not None:
-        try:
-            text = profile.read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise BadInput(f"{profile}: cannot be read ({error.strerror})") from None
-        found = fitted(names, text)
+        found = fitted(names, _text(profile))
         if found is None:
             raise BadInput(f"{profile}: not the times of these passes (lines such as `{names[0]} 0.027 seconds`)")
         return dict(enumerate(found, start=1)), ""
     if not names:
         return {}, ""
     for path in _logs(folder):
-        found = fitted(names, path.read_text(encoding="utf-8", errors="replace"))
+        found = fitted(names, _text(path))
         if found is not None:
             beside = path.name if path.parent == folder else f"{path.name}, which lies beside the folder"
             return dict(enumerate(found, start=1)), beside
     return {}, ""
+
+
+def _text(path: Path) -> str:
+    return Source.of(path).read(_LARGEST_TEXT).decode("utf-8", "replace")
 
 
 def _logs(folder: Path) -> Iterator[Path]:

@@ -10,13 +10,15 @@ Graph(x: float32[1, 128, 768], x_1: int32[1, 128]){
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from opscope.errors import BadInput
 
 from .attributes import dimension, parsed, split
 from .flow import NEW, OLD, Flow, Operator, Tensor
 
-HEAD = re.compile(r"\s*Graph\((.*)\)\s*\{\s*$")
+# The first line of a graph. A logger may have written something in front of it.
+HEAD = re.compile(r"\s*(?:\S.*?[\s:>|\]])?(?P<graph>Graph\((?P<inputs>.*)\)\s*\{)\s*$")
 _CONSTANT = re.compile(r"(\w+) = Constant\((.*?)\)\s*(?:#\s*hash:\s*(\w+))?\s*$")
 _OPERATOR = re.compile(r"(\w+\s*:.*?) = (\w+)(\*?)\((.*)\)\s*(?:#\s*(.*?))?\s*$")
 _TYPE = re.compile(r"(\w+)\[([^\[\]]*)\](?:\[(\w+)\])?$")
@@ -26,41 +28,57 @@ _ATTRIBUTE = re.compile(r"(\w+)=(.*)$", re.DOTALL)
 
 def parse(text: str) -> Flow:
     """The first graph in a text; BadInput says which line is not understood."""
-    return parse_all(text, most=1)[0]
+    return parse_all(text.splitlines(), most=1)[0][0]
 
 
-def parse_all(text: str, most: int = 1000) -> list[Flow]:
-    """Every graph in a text: what a script printed may hold several, and other lines between them."""
-    lines = text.splitlines()
+def parse_all(lines: Iterable[str], most: int = 1000) -> tuple[list[Flow], list[str]]:
+    """Every graph in a text, line by line: what a script printed may hold several, and anything else around them. And
+    why others could not be read; if there is no graph but those, it is an error."""
     found: list[Flow] = []
-    at = 0
-    while at < len(lines) and len(found) < most:
-        head = HEAD.match(lines[at])
-        if head:
-            flow, end = _graph(lines, at, head[1])
-            flow.text = "\n".join(lines[at:end])
-            found.append(flow)
-            at = end
-        else:
-            at += 1
+    problems: list[str] = []
+    numbered = enumerate((line.rstrip("\r\n") for line in lines), start=1)
+    head: tuple[int, str] | None = None
+    while len(found) < most:
+        if head is None:
+            head = next((entry for entry in numbered if HEAD.match(entry[1])), None)
+        if head is None:
+            break
+        kept = [head]
+        try:
+            found.append(_graph(kept, numbered))
+            head = None
+        except BadInput as error:
+            problems.append(str(error))
+            head = kept[-1] if len(kept) > 1 and HEAD.match(kept[-1][1]) else None
     if not found:
-        raise BadInput("no line begins a graph with `Graph(…){`")
-    return found
+        raise BadInput(problems[0] if problems else "no line begins a graph with `Graph(…){`")
+    return found, problems
 
 
-def _graph(lines: list[str], start: int, inputs: str) -> tuple[Flow, int]:
-    """The graph that begins on a line, and the line behind its end."""
-    flow = Flow(inputs=[_tensor(item, start + 1) for item in split(inputs)])
-    for number, line in enumerate(lines[start + 1 :], start=start + 2):
-        line = line.strip()
+def _graph(kept: list[tuple[int, str]], coming: Iterator[tuple[int, str]]) -> Flow:
+    """The graph that begins on the line that is kept; the others are kept too as they come."""
+    number, first = kept[0]
+    head = HEAD.match(first)
+    assert head is not None
+    flow = Flow(inputs=[_tensor(item, number) for item in split(head["inputs"])])
+    for entry in coming:
+        kept.append(entry)
+        number, line = entry[0], entry[1].strip()
         if line == "}":
             flow.dialect = OLD if _is_old(flow) else NEW
-            return flow, number
+            flow.text = _text(first, head.start("graph"), [text for _, text in kept[1:]])
+            return flow
         if line.startswith("return"):
             flow.outputs = split(line.removeprefix("return"))
         elif line:
             _line(flow, line, number)
     raise BadInput("the graph has no end: `}` is missing; the text may have been cut off")
+
+
+def _text(first: str, start: int, rest: list[str]) -> str:
+    """As Hidet printed it: without what stands in front of the first line, and as far to the left as the last."""
+    margin = len(rest[-1]) - len(rest[-1].lstrip())
+    return "\n".join([first[start:], *(line[min(margin, len(line) - len(line.lstrip())) :] for line in rest)])
 
 
 def _line(flow: Flow, line: str, number: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +9,7 @@ from typing import Any, cast
 from opscope.errors import BadInput
 from opscope.ir import Capture, Origin, Pools, Stage
 from opscope.ir.measurements import TIMES, VALUES
+from opscope.readers import json_text
 from opscope.readers.pickles import UnsafePickle, load_plain, looks_like_pickle
 from opscope.readers.source import Options, Source
 
@@ -42,7 +42,7 @@ def read(source: Source, options: Options) -> Capture:
         # A list of ids takes two bytes an entry in a pickle; more than a few per byte are not honest.
         capture = from_dump(data, origin={"how": "trace_py_var"}, report=report, room=4 * len(raw) + 1000)
     except BadInput as error:
-        raise BadInput(f"{source.name}: {error}") from None
+        raise error.named(source.name) from None
     if where:
         capture.warnings.append(f"kernel times were taken from {where}")
     return capture
@@ -97,10 +97,11 @@ def _report(source: Source, options: Options) -> tuple[list[Any] | None, str]:
     """The profile report that was named, or one that lies beside the trace and has its name:
     `profiled_report.json` beside `profiled_mlp_train.pkl`."""
     if options.profile is not None:
+        report = Source.of(options.profile)
         try:
-            rows = json.loads(options.profile.read_bytes())
-        except (OSError, ValueError, RecursionError) as error:
-            raise BadInput(f"{options.profile}: not a profile report ({error})") from None
+            rows = json_text.parse(report.read(_LARGEST_REPORT))
+        except BadInput as error:
+            raise error.named(report.name, "not a profile report") from None
         if not is_report(rows):
             raise BadInput(f"{options.profile}: not a report of jt.profile_scope (no 'Name, FileName, Count …' header)")
         return rows, ""
@@ -108,10 +109,10 @@ def _report(source: Source, options: Options) -> tuple[list[Any] | None, str]:
         return None, ""
     for path in sorted(source.path.parent.glob("*report.json")):
         prefix = path.name.removesuffix("report.json").rstrip("_.-")
-        if prefix and source.path.name.startswith(prefix) and path.stat().st_size < _LARGEST_REPORT:
+        if prefix and source.path.name.startswith(prefix):
             try:
-                rows = json.loads(path.read_bytes())
-            except (OSError, ValueError, RecursionError):
+                rows = json_text.parse(Source.of(path).read(_LARGEST_REPORT))
+            except BadInput:
                 continue
             if is_report(rows):
                 return rows, f"{path.name}, which lies beside the trace"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from opscope.ir import Graph, GraphBuilder, Pools
+from opscope.ir.attributes import FILE
 
 from . import jit_key
 from .dump import Dump, Execution, Op, counted
@@ -56,6 +57,7 @@ class _Build:
         self.order = self._execution_order()
         self.places: dict[int, Place] = {op.id: place_of(op) for op in self.order}
         self.phases = phases(dump, self.order, self.places)
+        self.backward = self._gradient_scopes()
         self.node: dict[int, int] = {}  # Jittor's id -> ours
         self.value: dict[int, int] = {}
         self.value_ids: list[int] = []
@@ -199,23 +201,46 @@ class _Build:
 
     def _scopes(self) -> dict[int, int]:
         if any(place.kinds or place.around[0] for place in self.places.values()):
-            return {op.id: self._live_scope(self.places[op.id]) for op in self.order}
+            return {op.id: self._live_scope(op) for op in self.order}
         reads: dict[tuple[Module, ...], set[str]] = {}
         for op in self.order:
             names = {self.dump.vars[i].name for i in op.inputs if i in self.dump.vars}
             names |= {self.known[i].name for i in op.inputs if i in self.known}
             reads.setdefault(self.places[op.id].modules, set()).update(names - {""})
-        ids: dict[tuple[Module, ...], int] = {}
-        for modules, names in reads.items():
-            scope = 0
-            for name, cls in without_repeats(modules, names):
+        short = {modules: without_repeats(modules, names) for modules, names in reads.items()}
+        found: dict[int, int] = {}
+        for op in self.order:
+            scope = self._gradient_scope(op, 0)
+            for name, cls in short[self.places[op.id].modules]:
                 scope = self.pools.scope(scope, name, cls)
-            ids[modules] = scope
-        return {op.id: ids[self.places[op.id].modules] for op in self.order}
+            found[op.id] = scope
+        return found
 
-    def _live_scope(self, place: Place) -> int:
+    def _gradient_scopes(self) -> dict[int, str]:
+        """Gradients of gradients stand apart: `backward 2`, `backward 3`. By the operator that each is a gradient of;
+        of one that says nothing, by its stack."""
+        orders: dict[int, int] = {}
+        ops = {op.id: op for op in self.order}
+        for op in self.order:
+            chain: list[int] = []
+            at: int | None = op.id
+            while at in ops and at not in orders and at not in chain:
+                chain.append(at)
+                at = ops[at].grad_of
+            for one in reversed(chain):
+                target = ops[one].grad_of
+                known = 0 if target is None else orders.get(target, 0) + 1
+                orders[one] = max(known, self.places[one].order)
+        return {op: f"backward {order}" for op, order in orders.items() if order > 1 and self.phases[op] == "backward"}
+
+    def _gradient_scope(self, op: Op, around: int) -> int:
+        return self.pools.scope(around, self.backward[op.id]) if op.id in self.backward else around
+
+    def _live_scope(self, op: Op) -> int:
         """The scope of an operator whose calls were seen: nothing to guess, and calls can be told apart."""
+        place = self.places[op.id]
         scope = self.pools.scope(0, *place.around) if place.around[0] else 0
+        scope = self._gradient_scope(op, scope)
         for (name, cls), call in zip(place.modules, place.calls, strict=True):
             scope = self.pools.scope(scope, name, cls, call)
         return scope
@@ -265,7 +290,7 @@ class _Build:
             members = [self.node[i] for i in execution.ops if i in self.node]
             attrs: dict[str, Any] = {**execution.attrs}
             if execution.jit_key:
-                attrs |= {"jit_key": execution.jit_key, "file": execution.file}
+                attrs |= {"jit_key": execution.jit_key, FILE: execution.file}
                 if "choices" in key.kernel:
                     attrs["choices"] = key.kernel["choices"]
             self.b.group("kernel", members, name=self._kernel_name(execution), attrs=attrs)

@@ -8,7 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from opscope.ir import Column, Table, column
+from opscope.ir.attributes import FILE
 from opscope.ir.columns import frozen
+from opscope.ir.facts import IDS
 from opscope.ir.measurements import Measured, statistics_of, times_table, values_table
 
 from .build import Built
@@ -23,7 +25,7 @@ def id_tables(built: Built) -> dict[str, Table]:
     for by, ids in (("node", built.node_ids), ("value", built.value_ids)):
         if ids:
             numbers = column(np.array(ids, dtype=np.int64))
-            tables[f"jittor id by {by}"] = Table(0, by, frozen(range(len(ids))), {"id": numbers})
+            tables[f"jittor id by {by}"] = Table(0, by, frozen(range(len(ids))), {"id": numbers}, IDS.name)
     return tables
 
 
@@ -68,7 +70,7 @@ def time_table(report: Sequence[Any], built: Built) -> tuple[Table | None, list[
     found: list[tuple[float, ...] | None] = []
     for attrs_id in groups.attrs.tolist():
         attrs = pools.attrs_of(attrs_id)
-        found.append(times.get((attrs.get("jit_key", ""), attrs.get("file", ""))))
+        found.append(times.get((attrs.get("jit_key", ""), attrs.get(FILE, ""))))
     matched = sum(row is not None for row in found)
     warnings = (
         [] if matched else ["none of the kernels in the profile report ran in this trace: no times were taken from it"]

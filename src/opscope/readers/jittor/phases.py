@@ -23,7 +23,7 @@ def phases(dump: Dump, order: Sequence[Op], places: dict[int, Place]) -> dict[in
     for op in order:
         place = places[op.id]
         sources = [made_by[i] for i in op.inputs if i in made_by]
-        if op.grad_of is not None or place.gradient:
+        if op.grad_of is not None or place.order:
             phase = "backward"
         elif place.is_init:
             phase = "init"

@@ -18,7 +18,7 @@ Module = tuple[str, str]  # (name, class)
 class Place(NamedTuple):
     modules: tuple[Module, ...]  # outermost first
     frames: tuple[Frame, ...]  # outermost first
-    gradient: bool  # Jittor recorded it while it computed gradients
+    order: int  # how many times it is a gradient: 2 for the gradient of a gradient, 0 for no gradient
     level: int  # 2: modules; 3: full Python stacks, without modules
     kinds: frozenset[str] = frozenset()  # module, optimizer, init: of a live capture, which knows
     calls: tuple[int, ...] = ()  # the call number of each module
@@ -51,9 +51,9 @@ class Place(NamedTuple):
 def place_of(op: Op) -> Place:
     """A backward operator carries the stack of its forward operator behind one or more `grad` entries."""
     entries = list(op.stack)
-    gradient = False
+    order = 0
     while entries and entries[0][:3] == ("grad", "Grad", ""):
-        gradient = True
+        order += 1
         del entries[0]
     raw = [entry for entry in entries if entry.is_raw]
     level = 3 if any(entry.type for entry in raw) else 2
@@ -61,7 +61,7 @@ def place_of(op: Op) -> Place:
     return Place(
         tuple((entry.name, entry.type) for entry in inside),
         tuple(_frames(entries)),
-        gradient,
+        order,
         level,
         frozenset(entry.kind for entry in inside if entry.kind),
         tuple(entry.call for entry in inside),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
 from collections.abc import Generator
-from typing import Any
 
 from opscope.errors import BadInput
 from opscope.ir import Capture, Listing, Origin, Pools, Stage
@@ -14,6 +12,7 @@ from opscope.readers.source import Options, Source
 from .build import Building
 from .flat import Span
 from .model import Model, decode, is_model
+from .pages import Pages, Whole
 
 NAME = "megengine"
 
@@ -27,12 +26,12 @@ def read(source: Source, options: Options) -> Capture:
         return capture_of(decoded(source, data, size), source.name)
 
 
-def decoded(source: Source, data: Any, size: int) -> Model:
+def decoded(source: Source, data: Pages | Whole, size: int) -> Model:
     """What the file says, or a BadInput with its name in front."""
     try:
         return decode(data, size)
     except BadInput as error:
-        raise BadInput(f"{source.name}: not a readable MegEngine model: {error}") from None
+        raise error.named(source.name, "not a readable MegEngine model") from None
 
 
 def capture_of(model: Model, name: str = "") -> Capture:
@@ -49,18 +48,13 @@ def capture_of(model: Model, name: str = "") -> Capture:
 
 
 @contextlib.contextmanager
-def mapped(source: Source) -> Generator[tuple[Any, int], None, None]:
-    """The bytes of a file without reading them: only the pages that are looked at come into memory."""
+def mapped(source: Source) -> Generator[tuple[Pages | Whole, int], None, None]:
+    """The bytes of a file, and how many: only what is looked at is read."""
     if source.data is not None:
-        yield source.data, len(source.data)
+        yield Whole(source.data), len(source.data)
         return
     with source.open() as file:
-        try:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            raise BadInput(f"{source.name}: cannot be mapped into memory ({error})") from None
-        with data:
-            yield data, len(data)
+        yield Pages(file, source.size), source.size
 
 
 def version_text(number: int) -> str:

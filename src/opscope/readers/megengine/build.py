@@ -9,6 +9,7 @@ import numpy as np
 
 from opscope.ir import NULL, Column, Graph, GraphBuilder, Pools, Table, column
 from opscope.ir.columns import frozen
+from opscope.readers.neighbours import between
 
 from .flat import Span
 from .infer import START, Reach, dtypes, reach
@@ -19,6 +20,8 @@ _LARGEST = 2**62  # what a figure may be so that it still fits into a column
 _BUFFERS = re.compile(r"(?:^|[._])running_(?:mean|var)\b")
 # A name that MegEngine gave by the module: `layer1.0.conv1.Convolution`. It makes up others, such as `ADD(a,b)[3]`.
 _IN_MODULE = re.compile(r"((?:\w+\.)+)\w+(?:\[\d+\])?(?::\w+)?")
+# A name that says where the operator is, if only that it is in no module: `RELU`, `fc.MatrixMul`.
+_SPOKEN = re.compile(r"(?:\w+\.)*\w+(?:\[\d+\])?(?::\w+)?")
 
 
 class Building:
@@ -34,8 +37,11 @@ class Building:
         self.weights: list[tuple[int, Span]] = []
         self.unknown: dict[str, int] = {}
         self.missing = 0
+        self._scopes: list[int] = []  # by node
+        self._inferred: dict[int, int] = {}
 
     def build(self) -> Graph:
+        self._take_scopes()
         for operator in self.model.operators:
             if operator.is_input or operator.is_parameter:
                 self._provider(operator)
@@ -77,16 +83,19 @@ class Building:
         inputs = [self.values.get(number, NULL) for number in operator.inputs]
         self.missing += inputs.count(NULL)
         read = [self.dtypes.get(number) for number in operator.inputs]
-        name = operator.name or next((n for i in operator.outputs if (n := self._variable(i).name)), "")
+        name = self._name(operator)
         if operator.type.startswith("#"):
             self.unknown[operator.type] = self.unknown.get(operator.type, 0) + 1
         param = operator.param or {}
+        attrs = attributes(operator)
+        if len(self.nodes) in self._inferred:
+            attrs["scope by"] = "neighbours"
         node = self.b.node(
             op_name(operator.type, param.get("mode")),
             inputs,
             name=name,
-            scope=self._scope(name),
-            attrs=attributes(operator),
+            scope=self._scopes[len(self.nodes)],
+            attrs=attrs,
             phase="forward",
         )
         self.nodes.append(operator)
@@ -111,6 +120,36 @@ class Building:
 
     def _variable(self, number: int) -> Variable:
         return self.model.variables.get(number) or Variable("")
+
+    def _name(self, operator: Operator) -> str:
+        return operator.name or next((n for i in operator.outputs if (n := self._variable(i).name)), "")
+
+    def _take_scopes(self) -> None:
+        """The modules of all operators. A dump without the names of operators keeps those of variables, but MegEngine
+        makes up others (`conv(a,b)[3]`) as it optimizes: their modules are those around them."""
+        operators = [o for o in self.model.operators if not o.is_input and not o.is_parameter]
+        self._scopes = [self._scope(self._name(operator)) for operator in operators]
+        lost = [not o.name and not _SPOKEN.fullmatch(self._name(o)) for o in operators]
+        if not any(lost):
+            return
+        makers = {number: i for i, operator in enumerate(operators) for number in operator.outputs}
+        given = {number for o in self.model.operators if o.is_input for number in o.outputs}
+        following: list[list[int]] = [[] for _ in operators]
+        prepares: list[bool] = []
+        for i, operator in enumerate(operators):
+            sources = [makers[n] for n in operator.inputs if n in makers and makers[n] < i]
+            for source in sources:
+                following[source].append(i)
+            prepares.append(not given & set(operator.inputs) and all(prepares[source] for source in sources))
+        found = between(self.b.pools, self._scopes, following, range(len(operators)), prepares)
+        self._inferred = {i: scope for i, scope in found.items() if lost[i]}
+        for i, scope in self._inferred.items():
+            self._scopes[i] = scope
+        self.warnings.append(
+            f"names are partial: {sum(lost):,} of {len(lost):,} operators have lost that of their module, because the "
+            f"model was dumped without them; {len(self._inferred):,} of these are shown in the module around them. To "
+            "keep all names: dump(…, keep_opr_name=True, keep_var_name=2, optimize_for_inference=False)"
+        )
 
     def _scope(self, name: str) -> int:
         found = _IN_MODULE.fullmatch(name)

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from opscope.errors import BadInput
 
+from .pages import Pages, Whole
+
 _SCALARS = {
     "bool": "?", "byte": "b", "ubyte": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "long": "q",
     "ulong": "Q", "float": "f", "double": "d", "ubyte4": "4s",
@@ -47,10 +49,11 @@ class Table(NamedTuple):
 
 
 class Buffer:
-    """One FlatBuffer within `data` (bytes or a mapped file), from `start` up to `end`."""
+    """One FlatBuffer within a file, from `start` up to `end`."""
 
-    def __init__(self, data: Any, start: int, end: int) -> None:
-        self.data = data
+    def __init__(self, data: Pages | Whole, start: int, end: int) -> None:
+        self.data = data.view
+        self._need = data.need
         self.start = start
         self.end = end
         self._left = end - start
@@ -72,14 +75,17 @@ class Buffer:
             self.damaged(f"at byte {at:,}: an offset of {offset:,} leads out of its {self.end - self.start:,} bytes")
         return target
 
-    def vector(self, at: int, width: int) -> tuple[int, int]:
+    def vector(self, at: int, width: int, *, is_read: bool = True) -> tuple[int, int]:
         """(first element, number of elements) of the vector that the offset at this place leads to."""
         at = self.follow(at)
+        self._need(at, _OFFSET)
         count = _U32.unpack_from(self.data, at)[0]
         if count * width > self.end - at - _OFFSET:
             self.damaged(
                 f"at byte {at:,}: {count:,} elements are announced, {self.end - at - _OFFSET:,} bytes are left"
             )
+        if is_read and count:
+            self._need(at + _OFFSET, count * width)
         return at + _OFFSET, count
 
     def once(self, at: int, kind: str, size: int, make: Callable[[], Any]) -> Any:
@@ -100,19 +106,23 @@ class Buffer:
         if key not in self._vtables:
             if not self.start <= vtable <= self.end - 4:
                 self.damaged(f"at byte {at:,}: its table of fields would be at byte {vtable:,}")
+            self._need(vtable, 2)
             size = _U16.unpack_from(self.data, vtable)[0]
             if size < 4 or size % 2 or vtable + size > self.end:
                 self.damaged(f"at byte {vtable:,}: a table of fields of {size:,} bytes")
+            self._need(vtable, size)
             there = min(slots, (size - 4) // 2)
             self._vtables[key] = struct.unpack_from(f"<{there + 1}H", self.data, vtable + 2)
         found = self._vtables[key]
         if found[0] < _OFFSET or at + found[0] > self.end:
             self.damaged(f"at byte {at:,}: a table of {found[0]:,} bytes")
+        self._need(at, found[0])
         return found
 
     def check(self, at: int, size: int) -> None:
         if at < self.start or at + size > self.end:
             self.damaged(f"byte {at:,} is out of its {self.end - self.start:,} bytes")
+        self._need(at, size)
 
     def damaged(self, why: str) -> NoReturn:
         raise BadInput(f"{why}. It may be cut off or damaged: dump or copy it again")
@@ -336,7 +346,7 @@ def _string(buffer: Buffer, at: int) -> str:
 
 
 def _span(buffer: Buffer, at: int) -> Span:
-    return Span(*buffer.vector(at, 1))
+    return Span(*buffer.vector(at, 1, is_read=False))
 
 
 Layout = tuple[struct.Struct, list[str], list[dict[int, str]]]

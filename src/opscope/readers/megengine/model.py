@@ -9,6 +9,7 @@ from opscope.errors import BadInput
 
 from .flat import Buffer, Span, member
 from .kinds import INPUT, PARAMETERS, plain, types_by_id
+from .pages import Pages, Whole
 
 V2 = (b"mgv2", b"mge2")
 V1 = b"mgb1"
@@ -101,8 +102,10 @@ def _skipped(head: bytes) -> int:
     return len(TEST_PREFIX) + 4 if head.startswith(TEST_PREFIX) else 0
 
 
-def decode(data: Any, size: int) -> Model:
-    """The model in bytes, or in a mapped file."""
+def decode(data: bytes | Pages | Whole, size: int) -> Model:
+    """The model in a file."""
+    if isinstance(data, bytes):
+        data = Whole(data)
     start = _skipped(bytes(data[: len(TEST_PREFIX)]))
     if bytes(data[start + 8 : start + 12]) in V2:
         return _Second(_buffer(data, start, size)).model()
@@ -122,7 +125,7 @@ def decode(data: Any, size: int) -> Model:
     return _First(buffer, weights, weights + offset).model()
 
 
-def _buffer(data: Any, start: int, size: int) -> Buffer:
+def _buffer(data: Pages | Whole, start: int, size: int) -> Buffer:
     """A FlatBuffer with its size in front."""
     length = int.from_bytes(data[start : start + 4], "little")
     if length > size - start - 4 or length < 8:

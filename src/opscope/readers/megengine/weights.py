@@ -13,6 +13,7 @@ from opscope.readers.source import Source
 
 from . import decoded, mapped
 from .model import Dtype, Tensor
+from .pages import Pages, Whole
 
 _PIECE = 1 << 22  # bytes in memory at a time
 
@@ -46,7 +47,7 @@ def statistics(path: str) -> dict[str, Statistics | None]:
     return found
 
 
-def of_tensor(data: Any, tensor: Tensor) -> Statistics | None:
+def of_tensor(data: Pages | Whole, tensor: Tensor) -> Statistics | None:
     """In two passes, as a sum of squares would lose the digits."""
     kind = _NUMPY.get(tensor.dtype.name)
     count = math.prod(tensor.shape)
@@ -58,7 +59,7 @@ def of_tensor(data: Any, tensor: Tensor) -> Statistics | None:
     return Statistics(mean, math.sqrt(squares / count))
 
 
-def _pieces(data: Any, tensor: Tensor, kind: str, count: int) -> Iterator[npt.NDArray[np.float64]]:
+def _pieces(data: Pages | Whole, tensor: Tensor, kind: str, count: int) -> Iterator[npt.NDArray[np.float64]]:
     assert tensor.data is not None
     width = np.dtype(kind).itemsize
     step = _PIECE // width

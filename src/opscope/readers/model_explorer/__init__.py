@@ -22,7 +22,6 @@ NAME = "model-explorer"
 
 _STARTS = re.compile(rb'"(graphs|graphCollections)"\s*:\s*\[')
 _BARE = re.compile(rb'"(incomingEdges|namespace|outputsMetadata)"\s*:')
-_LARGEST = 2 << 30
 
 
 def match(source: Source) -> bool:
@@ -36,9 +35,7 @@ def match(source: Source) -> bool:
 
 def read(source: Source, options: Options) -> Capture:
     try:
-        if source.size > _LARGEST:
-            raise BadInput(f"{source.size:,} bytes of JSON; {_LARGEST:,} are the most")
-        raws, ours = graphs(json_text.parse(source.read(), parse_int=number))
+        raws, ours = graphs(json_text.parse(source.read(json_text.LARGEST), parse_int=number))
         return capture(raws, ours, Origin(format=NAME, how="file"))
     except BadInput as error:
-        raise BadInput(f"{source.name}: not a Model Explorer graph: {error}") from None
+        raise error.named(source.name, "not a Model Explorer graph") from None

@@ -2,7 +2,7 @@
 
 A gradient node is a node. What it hands on are its outputs, in the order of Paddle's slots, also where nobody takes
 them. What it is handed are its inputs, several in one slot where gradients are added up. The gradient that
-backward() starts from is made by no node and is not drawn, so that edges are exactly Paddle's.
+backward() starts from is made by no node and is not drawn, so that edges are exactly Paddle's; the node says its type.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from opscope.ir import GraphBuilder, Pools
+from opscope.ir.attributes import STARTS_FROM
 from opscope.ir.capture import Table, column
 from opscope.ir.columns import frozen
+from opscope.ir.facts import GRADIENTS
 
 from .names import ACCUMULATION, grad_op
 
@@ -54,6 +56,9 @@ class GradNode:
     scope: int = 0
     stack: int = 0
     call: int = -1  # live: the operator whose gradient it is
+    starts: list[tuple[str, tuple[int, ...]]] = field(
+        default_factory=list[tuple[str, tuple[int, ...]]]
+    )  # of backward()
     saved: Sequence[tuple[str, int]] = ()  # (argument, value): tensors kept from the forward pass
 
     @property
@@ -174,6 +179,8 @@ def _attrs(node: GradNode) -> dict[str, Any]:
     attrs = dict(node.attrs)
     if node.ptr:
         attrs["ptr"] = node.ptr
+    if node.starts:
+        attrs[STARTS_FROM] = [[dtype, list(shape)] for dtype, shape in node.starts]
     if not node.is_leaf:
         nulls = [i for i, edge in enumerate(node.edges) if edge.target is None]
         if nulls:
@@ -221,12 +228,13 @@ def gradient_table(gradients: Sequence[tuple[int, Edge]], stage: int = 0) -> Tab
         for i, name in enumerate(FIGURES):
             figures = np.array([edge.figures[i] if edge.figures else 0.0 for edge in edges], dtype=np.float64)
             columns[name] = column(figures, unit="elements" if i >= 4 else "", known=known)
-    return Table(stage, "value", frozen(np.array([value for value, _ in rows], dtype=np.int32)), columns)
+    return Table(
+        stage, "value", frozen(np.array([value for value, _ in rows], dtype=np.int32)), columns, GRADIENTS.name
+    )
 
 
-def layer_scope(pools: Pools, steps: Sequence[tuple[str, str]]) -> int:
-    """The scope of layers one inside the other, each by name and class."""
-    scope = 0
+def layer_scope(pools: Pools, steps: Sequence[tuple[str, str]], scope: int = 0) -> int:
+    """The scope of layers one inside the other, each by name and class; `scope` is around them."""
     for name, cls in steps:
         scope = pools.scope(scope, name, cls)
     return scope

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from opscope.errors import BadInput
@@ -13,7 +14,7 @@ from .names import dtype
 _NODE = re.compile(r'\s*node_(\d{1,10})\s*\[label="((?:[^"\\]|\\.)*)"(.*)\]\s*')
 _EDGE = re.compile(r'\s*node_(\d{1,10})\s*->\s*node_(\d{1,10})\s*\[label="((?:[^"\\]|\\.)*)".*\]\s*')
 _POINTER = re.compile(r"(?:Ptr|GradNode):\s*(0x[0-9a-fA-F]{1,16})")
-_TYPE = re.compile(r"([a-z]+\d*\w*)\s*\[((?:-?\d{1,18}(?:,\s*-?\d{1,18})*)?)\]")
+_TYPE = re.compile(r"([a-z]\w*)\s*\[((?:-?\d{1,18}(?:,\s*-?\d{1,18})*)?)\]")
 _MOST = 5_000_000
 
 
@@ -27,12 +28,12 @@ class DotGraph:
     lost: int = 0  # edges of nodes that are not in the file
 
 
-def parse(text: str) -> DotGraph:
+def parse(lines: Iterable[str]) -> DotGraph:
     """The graph of a backward or a ref_forward file; what cannot be read is counted."""
     graph = DotGraph()
     numbers: dict[str, int] = {}
     edges: list[tuple[str, str, str]] = []
-    for number, line in enumerate(text.splitlines()):
+    for number, line in enumerate(lines):
         if number > _MOST:
             raise BadInput(f"more than {_MOST:,} lines")
         if (found := _NODE.fullmatch(line)) is not None:

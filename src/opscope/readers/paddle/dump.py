@@ -17,7 +17,6 @@ from .names import ACCUMULATION
 NAME = "paddle-dump"
 _BACKWARD, _FORWARD, _STACKS = "_backward_graph.dot", "_ref_forward_graph.dot", "_call_stack.log"
 _MOST_FILES = 500
-_LARGEST = 1 << 30
 _STACK = re.compile(r"GradNodeBase (\S+) ptr : (0x[0-9a-fA-F]{1,16}) call stack:")
 _FRAME = re.compile(r'\s*File "([^"\n]*)", line (\d{1,9})(?:, in (.*))?')
 
@@ -44,9 +43,7 @@ def read(source: Source, options: Options) -> Capture:
     try:
         return _folder(source) if source.is_folder and source.path else _file(source)
     except BadInput as error:
-        raise BadInput(f"{source.name}: {error}") from None
-    except OSError as error:
-        raise BadInput(f"{source.name}: cannot be read ({error.strerror})") from None
+        raise error.named(source.name) from None
 
 
 def _capture(pools: Pools) -> Capture:
@@ -54,7 +51,7 @@ def _capture(pools: Pools) -> Capture:
 
 
 def _file(source: Source) -> Capture:
-    graph = parse(_text(source.read()))
+    graph = parse(source.lines())
     if not graph.nodes:
         raise BadInput("a dot file without a node of Paddle's; it may be cut off")
     capture = _capture(Pools())
@@ -81,8 +78,9 @@ def _folder(source: Source) -> Capture:
         raise BadInput(f"{len(stems):,} dumps in one folder; {_MOST_FILES} are the most")
     for stem in stems:
         files = {kind: source.path / f"{stem}{kind}" for kind in (_BACKWARD, _FORWARD, _STACKS)}
-        texts = {kind: _text(_bytes(path)) for kind, path in files.items() if path.is_file()}
-        graph = parse(texts[_BACKWARD])
+        there = {kind: Source.of(path) for kind, path in files.items() if path.exists()}
+        texts = {kind: file.read().decode("utf-8", "replace") for kind, file in there.items()}
+        graph = parse(texts[_BACKWARD].splitlines())
         capture.warnings += _complaints(files[_BACKWARD].name, graph)
         builder = GraphBuilder(capture.pools)
         stacks = _stacks(capture.pools, texts.get(_STACKS, ""))
@@ -90,7 +88,7 @@ def _folder(source: Source) -> Capture:
             node.stack = stacks.get(node.ptr, 0)
         forward: dict[str, int] = {}
         if _FORWARD in texts:
-            ahead = parse(texts[_FORWARD])
+            ahead = parse(texts[_FORWARD].splitlines())
             capture.warnings += _complaints(files[_FORWARD].name, ahead)
             for node in ahead.nodes:
                 node.stack = stacks.get(node.ptr, 0)
@@ -112,16 +110,6 @@ def _folder(source: Source) -> Capture:
     if not any(stage.graph.n_nodes for stage in capture.stages):
         raise BadInput("its dot files have no node of Paddle's; they may be cut off")
     return capture
-
-
-def _bytes(path: Path) -> bytes:
-    if path.stat().st_size > _LARGEST:
-        raise BadInput(f"{path.name} is larger than {_LARGEST >> 30} GiB")
-    return path.read_bytes()
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
 
 
 def _complaints(name: str, graph: DotGraph) -> Iterable[str]:

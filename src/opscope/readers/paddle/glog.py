@@ -14,7 +14,7 @@ Up to 2023 a node was written `Node: X addr:0x…` and `Preparing GradNode:X add
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from opscope.errors import BadInput
@@ -48,7 +48,7 @@ _EDGE_SLOT = re.compile(r"grad inputs for edge slot: (\d{1,6}), rank: (\d{1,6})"
 _INFO = re.compile(r"grad_output_tensor info (Place\([^)]*\)),\s*([\w:]+),\s*\(([-\d, ]*)\)")
 
 _ENTRY = re.compile(r"\s*\( (\w+) ?, \[\{")
-_FIELD = re.compile(r"\s*(Name|Initialized|Dtype|Place|Shape): ?(.*?),?\s*$")
+_FIELD = re.compile(r"\s*(Name|Initialized|Dtype|Place|Shape): ?(.*)")
 _MOST_NODES = 5_000_000
 
 
@@ -136,9 +136,9 @@ def match(source: Source) -> bool:
 
 def read(source: Source, options: Options) -> Capture:
     try:
-        return _capture(_threads(source.read().decode("utf-8", "replace")))
+        return _capture(_threads(source.lines()))
     except BadInput as error:
-        raise BadInput(f"{source.name}: {error}") from None
+        raise error.named(source.name) from None
 
 
 def _capture(threads: list[_Thread]) -> Capture:
@@ -164,10 +164,10 @@ def _capture(threads: list[_Thread]) -> Capture:
 # -- lines ----------------------------------------------------------------------------------------
 
 
-def _threads(text: str) -> list[_Thread]:
+def _threads(lines: Iterable[str]) -> list[_Thread]:
     threads: dict[str, _Thread] = {}
     thread = _Thread()
-    for line in text.splitlines():
+    for line in lines:
         found = _PREFIX.search(line)
         if found is not None:
             thread = threads.setdefault(found[1], thread if not threads and not thread.passes else _Thread())
@@ -254,7 +254,7 @@ def _in_block(thread: _Thread, line: str) -> bool:
         thread.tensor = None  # what follows is about its gradient
     elif (field := _FIELD.match(line)) is not None:
         if thread.tensor is not None:
-            _take(thread.tensor, field[1], field[2])
+            _take(thread.tensor, field[1], field[2].rstrip().removesuffix(","))
     elif thread.tensor is None and stripped in ("}, {", "},{", "{") and thread.block and not line.startswith("\t\t"):
         thread.tensor = _Tensor(thread.block[-1].argument)  # the next of a list
         thread.block.append(thread.tensor)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 ACCUMULATION = "GradNodeAccumulation"
 
-_UNIQUE = re.compile(r"([a-z]\w*?)(\d+)GradNode")
+_UNIQUE = re.compile(r"([a-z]\w*?)(?<!\d)(\d+)GradNode")
 # Operators whose own name ends in a number: `log21GradNode` is the first log2.
 _ENDS_IN_NUMBER = ("log10", "log2", "atan2", "expm1")
 _GRAD_NAME = re.compile(r"(\w+?)(?:Double|Triple)?Grad(?:Grad)?Node(?:Final)?")
@@ -39,6 +40,36 @@ def forward_op(grad_name: str) -> str:
 def snake(name: str) -> str:
     """`FlashAttn` as `flash_attn`; digits stay where they are (`Conv2d` is `conv2d`)."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+# Arguments in which an operator keeps numbers of its own from one call to the next, each with its place, by Paddle's
+# own definition (ops.yaml hands them on as mean_out, out_scale, …). Paddle registers most of them as parameters that
+# take no gradient, exactly as it does a frozen weight.
+_STATE = """
+batch_norm: mean@1 variance@2
+sync_batch_norm: mean@1 variance@2
+sparse_batch_norm: mean@1 variance@2
+sparse_sync_batch_norm: mean@1 variance@2
+spectral_norm: u@1 v@2
+fake_quantize_dequantize_moving_average_abs_max: in_scale@1 in_accum@2 in_state@3
+fake_quantize_moving_average_abs_max: in_scale@1 in_accum@2 in_state@3
+fake_quantize_range_abs_max: in_scale@1 iter@2
+moving_average_abs_max_scale: in_accum@1 in_state@2
+quantize_linear: scale@1 zero_point@2 in_accum@3 in_state@4
+rnn: dropout_state_in@4
+"""
+
+
+def _states(text: str) -> dict[str, int]:
+    return {word: int(place) for word, _, place in (entry.partition("@") for entry in text.split())}
+
+
+_STATES = {name: _states(words) for name, _, words in (line.partition(":") for line in _STATE.strip().splitlines())}
+
+
+def state_of(op: str) -> Mapping[str, int]:
+    """The arguments that are an operator's own state -> their places."""
+    return _STATES.get(op.rstrip("_"), {})
 
 
 # PIR's own words for the element types.

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, cast
 
 from opscope.errors import BadInput
-from opscope.ir import Capture, Graph, GraphBuilder, Origin, Pools, Stage
+from opscope.ir import Capture, Graph, GraphBuilder, Origin, Pools, Stage, dtypes
 from opscope.ir.graph import NULL
 from opscope.ir.pools import clean
+from opscope.readers import json_text
 from opscope.readers.source import Options, Source
 
-from .names import PIR_DTYPES
+from .names import PIR_DTYPES, state_of
 
 NAME = "paddle-pir"
 _KNOWN_VERSION = 4
@@ -35,25 +36,22 @@ def match(source: Source) -> bool:
 
 def read(source: Source, options: Options) -> Capture:
     try:
-        return from_json(source.read())
+        return from_json(source.read(json_text.LARGEST))
     except BadInput as error:
-        raise BadInput(f"{source.name}: {error}") from None
+        raise error.named(source.name) from None
     except RecursionError:
         raise BadInput(f"{source.name}: not a PIR program: its JSON is nested too deeply") from None
 
 
-def from_json(data: bytes | str, how: str = "file") -> Capture:
-    """The program as one stage."""
-    try:
-        root = json.loads(data)
-    except ValueError as error:
-        raise BadInput(f"bad JSON ({error}); it may have been cut off: copy or save it again") from None
-    root = _object(root, "the file")
+def from_json(data: bytes | str, how: str = "file", buffers: Container[str] | None = None) -> Capture:
+    """The program as one stage. `buffers`: the names of the tensors that are registered as such, where known."""
+    root = _object(json_text.parse(data.encode() if isinstance(data, str) else data), "the file")
     pools = Pools()
-    program = Program(pools)
+    program = Program(pools, buffers)
     blocks = list(_blocks(_object(root.get("program"), "'program'")))
     if not blocks:
         raise BadInput("a PIR program without a block")
+    program.find_state(blocks[0][1])
     graph = program.graph(blocks[0][1])
     if len(blocks) > 1:
         program.warnings.append(f"the program has {len(blocks)} blocks at its top; only the first is shown")
@@ -71,16 +69,53 @@ def from_json(data: bytes | str, how: str = "file") -> Capture:
 class Program:
     """Turns blocks into graphs. Values are known by their number (`%`), which is the program's own."""
 
-    def __init__(self, pools: Pools) -> None:
+    def __init__(self, pools: Pools, buffers: Container[str] | None = None) -> None:
         self.pools = pools
         self.warnings: list[str] = []
+        self._buffers = buffers
+        self._state: set[int] = set()  # the numbers of values that operators keep their own state in
+        self._frozen = 0  # tensors that take no gradient, and of which nothing says what they are
         self._unknown: dict[str, int] = {}
+
+    def find_state(self, block: dict[str, Any]) -> None:
+        todo = [block]
+        while todo:
+            for op in _list(todo.pop().get("ops")):
+                if isinstance(op, dict):
+                    found = cast("dict[str, Any]", op)
+                    given = _list(found.get("I"))
+                    places = state_of(_op_name(found.get("#")).removeprefix("pd_op.")).values()
+                    entries = [
+                        _object(given[place], "an input of an operator") for place in places if place < len(given)
+                    ]
+                    self._state.update(n for n in map(_number, entries) if n)
+                    todo += [inner for _, inner in _regions(found)]
+
+    def role(self, number: int, name: str, op: dict[str, Any], dtype: str) -> str:
+        """`OA` is [persistable, stop_gradient, trainable]. A weight that is frozen and a buffer are written alike."""
+        if number in self._state:
+            return "buffer"
+        if self._buffers is not None:
+            return "buffer" if name in self._buffers else "parameter"
+        flags = _list(op.get("OA"))
+        if len(flags) < 2 or flags[1] != 1 or (len(flags) > 2 and flags[2] == 1):
+            return "parameter"
+        known = dtypes.find(dtype)
+        if known is not None and known.family not in ("float", "complex"):  # no gradient could ever change it
+            return "buffer"
+        self._frozen += 1
+        return "parameter"
 
     def graph(self, block: dict[str, Any]) -> Graph:
         found, _ = _Block(self, block, {}, 0).build()
         if self._unknown:
             named = ", ".join(f"{name} ({count})" for name, count in list(self._unknown.items())[:5])
             self.warnings.append(f"not understood and shown as they are: {named}")
+        if self._frozen:
+            self.warnings.append(
+                f"{self._frozen} tensors take no gradient, and the file does not say whether they are weights that "
+                "were frozen or buffers: they count as parameters"
+            )
         return found
 
     def not_understood(self, what: str) -> None:
@@ -171,7 +206,8 @@ class _Block:
         for entry in outputs:
             number = _number(entry)
             if number is not None and number not in self.values:
-                self._outer(number, entry, name, _parameter_role(op))
+                dtype = self.pools.types[self._type(entry.get("TT"))].dtype
+                self._outer(number, entry, name, self.program.role(number, name, op, dtype))
 
     def _data(self, entry: dict[str, Any], attrs: dict[str, Any]) -> None:
         number = _number(entry)
@@ -346,12 +382,6 @@ def _label(name: str, number: int) -> str:
     if name == "pd_op.if":
         return ("true", "false")[number] if number < 2 else f"branch {number}"
     return "body" if name == "pd_op.while" else f"region {number}"
-
-
-def _parameter_role(op: dict[str, Any]) -> str:
-    """`OA` is [persistable, stop_gradient, trainable]; running statistics take no gradient."""
-    flags = _list(op.get("OA"))
-    return "buffer" if len(flags) > 1 and flags[1] == 1 and not (len(flags) > 2 and flags[2] == 1) else "parameter"
 
 
 def _attributes(found: Any) -> dict[str, Any]:

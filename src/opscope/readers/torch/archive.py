@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gc
-import zipfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TypeVar
 
 from opscope.errors import BadInput
-from opscope.ir.pools import clean
 from opscope.readers.source import Source
-from opscope.wire.archive import Archive
+from opscope.wire.archive import Archive, open_zip
 
 Result = TypeVar("Result")
 
@@ -23,8 +21,8 @@ def member_names(source: Source) -> list[str]:
     if not source.head.startswith(b"PK\x03\x04"):
         return []
     try:
-        with source.open() as file, zipfile.ZipFile(file) as archive:
-            return archive.namelist()
+        with source.open() as file:
+            return open_zip(file).namelist()
     except Exception:  # zipfile meets damage with many kinds; whoever opens it for reading says so
         return []
 
@@ -47,7 +45,7 @@ class TorchArchive:
         return self.prefix + name in self._archive.names
 
     def size(self, name: str) -> int:
-        return self._archive._zip.getinfo(self.prefix + name).file_size
+        return self._archive.size(self.prefix + name)
 
     def read(self, name: str, largest: int = _LARGEST) -> bytes:
         if name in self and self.size(name) > largest:
@@ -73,13 +71,9 @@ def reading(source: Source, what: str, work: Callable[[], Result]) -> Result:
     try:
         return work()
     except BadInput as error:
-        raise BadInput(_one_line(f"{source.name}: {what}: {error}")) from None
+        raise error.named(source.name, what) from None
     except RecursionError:
         raise BadInput(f"{source.name}: {what}: it is nested too deep to be honest") from None
     finally:
         if collects:
             gc.enable()
-
-
-def _one_line(text: str) -> str:
-    return clean(" ".join(text.split("\n")))

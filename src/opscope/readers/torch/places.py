@@ -14,7 +14,7 @@ from .names import short_class
 _FRAME = re.compile(r'File "([^"\n]*)", line (\d{1,9})(?:, in ([^\n]*))?')
 _CALL = re.compile(r"@(\d{1,6})$")
 _ROOT = re.compile(r"^L(?:\['[^']*'\]|__[A-Za-z0-9]+__*)(?=$|[.\[])")  # Dynamo's spelling of `self`
-_INDEX = re.compile(r"\[['\"]?([^\]'\"]*)['\"]?\]")
+_INDEX = re.compile(r"\[['\"]?([^\[\]'\"]*)['\"]?\]")
 _DEEPEST = 200
 
 

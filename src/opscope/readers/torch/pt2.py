@@ -34,9 +34,9 @@ def match(source: Source) -> bool:
 
 def read(source: Source, options: Options) -> Capture:
     if not source.head.startswith(b"PK"):
-        return reading(source, "not an exported program", lambda: _capture({"model": source.read()}, {}))
-    with source.open():
-        return reading(source, "not an exported program", lambda: _read(source))
+        text = source.read(json_text.LARGEST)
+        return reading(source, "not an exported program", lambda: _capture({"model": text}, {}))
+    return reading(source, "not an exported program", lambda: _read(source))
 
 
 def _read(source: Source) -> Capture:

@@ -6,7 +6,6 @@ Hidet's classes are wrapped while a session is open, and are as before when it e
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any
 
 from opscope.ir import Frame, Pools
 from opscope.readers.hidet.flow import Flow
-from opscope.tracers.frames import OWN
+from opscope.tracers.frames import OWN, frame_at
 
 from .objects import Names, snapshot
 
@@ -124,7 +123,7 @@ class Watch:
     def _stack(self) -> int:
         """The user's lines that lead here, outermost first."""
         frames: list[Frame] = []
-        frame: FrameType | None = sys._getframe(2)
+        frame: FrameType | None = frame_at(2)
         while frame is not None and frame is not self._base and len(frames) < _DEEPEST:
             code = frame.f_code
             if not code.co_filename.startswith((self._root, OWN, "<")):
@@ -170,7 +169,7 @@ class Watch:
 
     def _on_graph(self, original: Any, graph: Any, *args: Any, **kwargs: Any) -> None:
         original(graph, *args, **kwargs)
-        if not self._depth and sys._getframe(2).f_code is self._tracing:
+        if not self._depth and frame_at(2).f_code is self._tracing:
             self.traced.append(graph)
 
     def _on_pass(self, original: Any, made: Any, graph: Any) -> Any:

@@ -15,6 +15,7 @@ from opscope.ir import Capture, Pools
 from opscope.readers.jittor import KnownVar, from_dump
 from opscope.sources import embed, exact
 from opscope.tracers import session
+from opscope.tracers.frames import frame_at
 from opscope.tracers.session import NothingRecorded
 
 from . import dumps
@@ -152,7 +153,12 @@ class Session(session.Session):
     def _stop_profiler(self) -> None:
         if self._profiler is not None:
             profiler, self._profiler = self._profiler, None
-            profiler.__exit__(None, None, None)
+            silent = self._jt.flags.log_silent
+            self._jt.flags.log_silent = 1  # or Jittor would print the whole profile
+            try:
+                profiler.__exit__(None, None, None)
+            finally:
+                self._jt.flags.log_silent = silent
 
     def _restore_flags(self) -> None:
         for place, name, before in reversed(self._patched):
@@ -209,7 +215,7 @@ class Session(session.Session):
 
     def _cleared(self) -> None:
         """In place of jt.clear_trace_data: what the user throws away becomes a part of the capture."""
-        caller = sys._getframe(1).f_code.co_name
+        caller = frame_at(1).f_code.co_name
         self._close_part("" if caller.startswith("<") else caller)
         self._clear()
         self._open_part()

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
-import sys
 import time
 from bisect import bisect
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, cast
 
 import numpy as np
 
-from opscope.errors import OpscopeError
 from opscope.ir import Capture, Frame, GraphBuilder, Origin, Pools, Stage, Table
+from opscope.ir.attributes import NOT_KNOWN
+from opscope.ir.gaps import Gap, note
 from opscope.ir.measurements import TIMES, times_table
 from opscope.readers.megengine.kinds import op_name
 from opscope.sources import embed, exact
 from opscope.tracers import session
 from opscope.tracers.arguments import tensors_in
-from opscope.tracers.frames import OWN, held_in, name_in_stack
+from opscope.tracers.frames import OWN, frame_at, held_in, name_in_stack
 from opscope.tracers.session import NothingRecorded
 
 from .names import Known, Modules, Step
@@ -69,7 +71,9 @@ class Session(session.Session):
         self._step_from = 0
         self._made: list[tuple[int, tuple[int, int]]] = []  # by optimizers: MegEngine's number, (value, node)
         self._types: dict[int, int] = {}
-        self._failure = ""
+        self._lost: Counter[str] = Counter()  # operators that are not in the capture
+        self._reason = ""
+        self._opaque: Counter[str] = Counter()  # operators whose parameters nobody can read
         for name, found in models or held_in(caller, megengine.module.Module):
             if not self._modules.knows(found):
                 self._modules.add(name, found)
@@ -84,6 +88,7 @@ class Session(session.Session):
             (self._enter, self._leave),
             (self._before_backward, self._after_backward),
             (self._before_step, self._after_step),
+            self._ran_unhooked,
         )
         self._hook.install()
         self._watcher.install()
@@ -105,23 +110,17 @@ class Session(session.Session):
             if value is not None:
                 self._b.outputs.append(value)
         warnings: list[str] = []
-        if self._backwards:
+        if self._opaque:
             warnings.append(
-                f"gradients are not seen: MegEngine computed them {self._backwards} times (GradManager.backward), "
-                "below the level at which its operators can be watched"
+                f"the parameters of {_counted(self._opaque)} are not known: MegEngine builds them of parts that it "
+                "shows to nobody"
             )
-        if self._unseen:
-            warnings.append(
-                f"{self._unseen} operators ran inside of jit.trace functions that are made to be dumped, where they "
-                "cannot be watched: capture such a function itself with opscope.trace(function, x)"
-            )
-        if self._failure:
-            warnings.append(f"some operators are not in the capture: {self._failure}")
         graph = self._b.freeze()
         tables: dict[str, Table] = {}
         if self._times is not None:
             nanoseconds = np.array(self._times, dtype=np.float64) * 1e9
-            tables[TIMES] = times_table(0, "node", range(graph.n_nodes), nanoseconds)
+            known = (~np.isnan(nanoseconds)).tolist()
+            tables[TIMES] = times_table(0, "node", range(graph.n_nodes), np.nan_to_num(nanoseconds), known)
         capture = Capture(
             pools=self._pools,
             stages=[Stage("recorded", graph)],
@@ -129,8 +128,25 @@ class Session(session.Session):
             origin=Origin("", "megengine", self._version, "recorded live"),
             warnings=warnings,
         )
+        note(capture, 0, list(self._gaps()))
         embed(capture, lambda path: None if path.startswith(self._root) else exact(path))
         return capture
+
+    def _gaps(self) -> Iterator[Gap]:
+        if self._backwards:
+            reason = (
+                f"gradients are not seen: MegEngine computed them {self._backwards} times (GradManager.backward), "
+                "below the level at which its operators can be watched"
+            )
+            yield Gap(reason, phase="backward")
+        if self._unseen:
+            reason = (
+                "they ran inside of jit.trace functions that are made to be dumped, where they cannot be watched: "
+                "capture such a function itself with opscope.trace(function, x)"
+            )
+            yield Gap(reason, self._unseen)
+        for kind, count in sorted(self._lost.items()):
+            yield Gap(f"they could not be recorded ({self._reason})", count, op=kind)
 
     def restore(self) -> None:
         self._watcher.remove()
@@ -148,28 +164,52 @@ class Session(session.Session):
         if self._times is not None:
             self._sync()
         seconds = time.perf_counter() - began
-        if self._most_steps is not None and self._stepped >= self._most_steps:
+        if self._is_over():
             return outputs
         try:
             self._record(opdef, inputs, outputs, seconds)
         except Exception as error:  # a recording must never break what it records
-            self._failure = self._failure or f"{type(opdef).__name__}: {_first_line(error)}"
+            self._lost[kind_of(opdef)] += 1
+            self._reason = self._reason or _first_line(error)
         return outputs
 
+    def _is_over(self) -> bool:
+        return self._most_steps is not None and self._stepped >= self._most_steps
+
+    def _ran_unhooked(self, kind: str, inputs: tuple[Any, ...], output: Any) -> None:
+        if self._tracing.active_trace is not None or self._is_over():
+            return
+        try:
+            if kind == "Detach":  # the same numbers under another number of MegEngine's
+                self._values[value_id(output)] = self._value(inputs[0])
+            else:
+                self._node(kind, {}, inputs, [output])
+                if self._times is not None:
+                    self._times.append(math.nan)  # nobody timed it
+        except Exception as error:
+            self._lost[kind] += 1
+            self._reason = self._reason or _first_line(error)
+
     def _record(self, opdef: Any, inputs: tuple[Any, ...], outputs: Sequence[Any], seconds: float) -> None:
-        attrs = attributes(opdef)
+        kind, attrs = kind_of(opdef), attributes(opdef)
+        if attrs is None:
+            self._opaque[kind] += 1
+            attrs = {NOT_KNOWN: "parameters"}
+        self._node(kind, attrs, inputs, outputs)
+        if self._times is not None:
+            self._times.append(seconds)
+
+    def _node(self, kind: str, attrs: dict[str, Any], inputs: tuple[Any, ...], outputs: Sequence[Any]) -> None:
         read = [self._value(tensor) for tensor in inputs]
         phase = "optimizer" if self._optimizing else "backward" if self._backward else "forward"
         node = self._b.node(
-            op_name(type(opdef).__name__, attrs.get("mode")),
+            op_name(kind, attrs.get("mode")),
             read,
             scope=self._scopes[-1][0] if self._scopes else 0,
             stack=self._stack(),
             attrs=attrs,
             phase=phase,
         )
-        if self._times is not None:
-            self._times.append(seconds)
         for tensor in outputs:
             type_ = self._type(tensor)
             value = self._values[value_id(tensor)] = self._b.output(node, type_)
@@ -230,7 +270,7 @@ class Session(session.Session):
 
     def _variable(self, number: int) -> Known | None:
         """A tensor that the user's code holds: a batch, labels."""
-        frame = sys._getframe(1)
+        frame = frame_at(1)
         while frame is not None and frame is not self._stop_at:
             file = frame.f_code.co_filename
             if not file.startswith((OWN, self._root)):
@@ -245,7 +285,7 @@ class Session(session.Session):
     def _stack(self) -> int:
         """The user's frames; MegEngine's own say how it is built, and not what the model does."""
         frames: list[FrameType] = []
-        frame: FrameType | None = sys._getframe(2)
+        frame: FrameType | None = frame_at(2)
         while frame is not None and frame is not self._stop_at:
             if not frame.f_code.co_filename.startswith((OWN, self._root, "<frozen ")):
                 frames.append(frame)
@@ -260,7 +300,7 @@ class Session(session.Session):
 
     def _enter(self, module: Any) -> None:
         self._hook.stay()
-        frame = sys._getframe(2)
+        frame = frame_at(2)
         scope, above = self._scopes[-1] if self._scopes else (0, ())
         if not self._modules.knows(module) and self._scopes:
             # Made on the way and held by no model: it stands where it is called.
@@ -325,12 +365,18 @@ class Session(session.Session):
         self._made.clear()
 
 
-def attributes(opdef: Any) -> dict[str, Any]:
-    """The parameters of an operator as plain data."""
+def kind_of(opdef: Any) -> str:
+    """One that MegEngine builds of other operators (`where`) has no class of its own, but says what it is called."""
+    kind = type(opdef).__name__
+    return (str(opdef) or kind) if kind == "OpDef" else kind
+
+
+def attributes(opdef: Any) -> dict[str, Any] | None:
+    """The parameters of an operator as plain data; None for one that cannot be asked. The operator itself is known."""
     try:
         state: dict[str, Any] = opdef.__getstate__()
-    except Exception as error:  # an operator that cannot be pickled: its parameters are not known, it is
-        raise OpscopeError(f"the parameters of {type(opdef).__name__} cannot be read") from error
+    except Exception:
+        return None
     return {key: _plain(value) for key, value in sorted(state.items()) if key not in _LEFT_OUT}
 
 
@@ -342,6 +388,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in cast("dict[Any, Any]", value).items()}
     return str(value)
+
+
+def _counted(kinds: Counter[str]) -> str:
+    """`Where, SyncBnStage0 (×2)`"""
+    return ", ".join(kind if count == 1 else f"{kind} (×{count})" for kind, count in sorted(kinds.items())[:10])
 
 
 def _first_line(error: Exception) -> str:

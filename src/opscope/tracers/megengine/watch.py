@@ -1,4 +1,5 @@
-"""What goes on around the operators: calls of modules, the backward pass, steps of optimizers."""
+"""What goes on around the operators: calls of modules, the backward pass, steps of optimizers, and what runs on a way
+that has no hook."""
 
 from __future__ import annotations
 
@@ -16,12 +17,22 @@ class Watcher:
         module: tuple[Callable[[Any], None], Callable[[Any], None]],
         backward: tuple[Callable[[Any], None], Callable[[Any], None]],
         step: tuple[Callable[[Any], None], Callable[[Any], None]],
+        unhooked: Callable[[str, tuple[Any, ...], Any], None],
     ) -> None:
+        """`unhooked(name, inputs, output)` is told what MegEngine runs past its own hook."""
         megengine: Any = importlib.import_module("megengine")
         self._wanted: list[tuple[Any, str, Any]] = [
             (megengine.module.Module, "__call__", module),
             (importlib.import_module("megengine.autodiff").GradManager, "backward", backward),
             (importlib.import_module("megengine.optimizer").Optimizer, "step", step),
+        ]
+        self._unhooked = unhooked
+        functions: Any = importlib.import_module("megengine.functional.tensor")
+        self._past_the_hook: list[tuple[Any, str, str]] = [
+            (megengine.Tensor, "detach", "Detach"),
+            (functions, "create_complex", "CreateComplex"),
+            (functions, "get_real", "GetReal"),
+            (functions, "get_imag", "GetImag"),
         ]
         self._trace: Any = importlib.import_module("megengine.jit").trace
         self._replaced: list[tuple[Any, str, Any]] = []
@@ -30,6 +41,10 @@ class Watcher:
         for owner, name, (before, after) in self._wanted:
             original = owner.__dict__[name]
             setattr(owner, name, _around(original, before, after))
+            self._replaced.append((owner, name, original))
+        for owner, name, label in self._past_the_hook:
+            original = owner.__dict__[name]
+            setattr(owner, name, _told(original, label, self._unhooked))
             self._replaced.append((owner, name, original))
         original = self._trace.__dict__["__call__"]
         self._trace.__call__ = _uncompiled(original)
@@ -50,6 +65,16 @@ def _uncompiled(original: Any) -> Any:
         if getattr(self, "_capture_as_const", False):
             return original(self, *args, **kwargs)
         return self.__wrapped__(*args, **kwargs)
+
+    return called
+
+
+def _told(original: Any, label: str, tell: Callable[[str, tuple[Any, ...], Any], None]) -> Any:
+    @functools.wraps(original)
+    def called(*inputs: Any, **options: Any) -> Any:
+        output = original(*inputs, **options)
+        tell(label, (*inputs, *options.values()), output)
+        return output
 
     return called
 

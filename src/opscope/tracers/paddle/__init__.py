@@ -72,7 +72,7 @@ def _backward(session: Session, result: Any, statistics: bool) -> list[str]:
         return []
     recorder = session.recorder
     recorder.on = False  # what the pass runs inside is not the model's own
-    watched = Pass([private.gradient_node(tensor) for tensor in roots], statistics=statistics, tick=recorder.tick)
+    watched = Pass(roots, statistics=statistics, tick=recorder.tick)
     watched.started = recorder.tick()
     warnings = list(measure(watched, roots, session.leaves()))
     recorder.passes.append(watched)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from opscope.ir import Capture, GraphBuilder, Origin, Pools, Stage
@@ -19,12 +22,28 @@ def origin(how: str) -> Origin:
     return Origin(format="live", framework="paddle", version=str(private.the_paddle().__version__), how=how)
 
 
+def step_ends(steps: Sequence[tuple[int, int]]) -> list[int]:
+    """Where training steps end: a step is over when an optimizer is about to step for the second time. `steps`: which
+    optimizer, at which tick. What comes after the last belongs to a step that was not finished. Empty for one step."""
+    ends: list[int] = []
+    seen: set[int] = set()
+    last = 0
+    for optimizer, tick in steps:
+        if optimizer in seen:
+            ends.append(last)
+            seen.clear()
+        seen.add(optimizer)
+        last = tick
+    return [*ends, last] if ends else []
+
+
 class Assembly:
     def __init__(self, recorder: Recorder, pools: Pools) -> None:
         self.recorder = recorder
         self.pools = pools
         self.builder = GraphBuilder(pools)
         self.warnings: list[str] = []
+        self._steps = step_ends(recorder.steps)
         self._scopes = self._make_scopes()
         self._stacks: dict[int, int] = {}
         self.values: dict[int, int] = {}
@@ -34,10 +53,28 @@ class Assembly:
         self.gradients: list[tuple[int, Edge]] = []
 
     def _make_scopes(self) -> list[int]:
+        """Layers as they were called. Outside of all layers, calls are counted anew in each training step."""
+        scopes = self.recorder.layers.scopes
+        began: dict[int, int] = {}
+        for call in self.recorder.calls:
+            scope = call.scope
+            while scope > 0 and scope not in began:
+                began[scope] = call.tick
+                scope = scopes[scope].parent
         made = [0]
-        for scope in self.recorder.layers.scopes[1:]:
-            made.append(self.pools.scope(made[scope.parent], scope.name, scope.cls, scope.call))
+        calls: Counter[tuple[int, str]] = Counter()
+        for number, scope in enumerate(scopes[1:], 1):
+            parent, call = made[scope.parent], scope.call
+            if self._steps and scope.parent == 0 and number in began:
+                parent = self._step(began[number])
+                call = calls[parent, scope.name]
+                calls[parent, scope.name] += 1
+            made.append(self.pools.scope(parent, scope.name, scope.cls, call))
         return made
+
+    def _step(self, tick: float) -> int:
+        """The scope of the training step at this time; 0 where there is only one."""
+        return self.pools.scope(0, f"step {bisect_left(self._steps, tick) + 1}") if self._steps else 0
 
     def build(self, forward: bool = True) -> None:
         """All of it; without `forward`, the backward passes alone."""
@@ -128,7 +165,7 @@ class Assembly:
                 for _, value in call.reads
             ],
             args=[word for word, _ in call.reads],
-            scope=self._scopes[self._scope_of(index)],
+            scope=self._scope_of(index),
             stack=self._stack(call.place),
             attrs=call.attrs,
             phase=call.phase,
@@ -145,7 +182,8 @@ class Assembly:
 
     def _scope_of(self, index: int) -> int:
         """A part that runs once more is where it ran first: in the backward pass no layer is at work."""
-        return self.recorder.calls[self._again.get(index, index)].scope
+        call = self.recorder.calls[self._again.get(index, index)]
+        return self._scopes[call.scope] if call.scope or call.phase == "init" else self._step(call.tick)
 
     def _describe(self, watched: Pass, forward: bool) -> None:
         """Scope, stack and saved tensors of gradient nodes: those of the operator that they belong to."""
@@ -153,11 +191,12 @@ class Assembly:
         owners = self.recorder.layers.owners()
         second = {hex(pointer) for other in self.recorder.passes for _, pointer in other.second}
         for node in watched.nodes:
+            node.scope = self._step(watched.started)
             if node.is_leaf:
-                node.scope = layer_scope(self.pools, owners.get(node.leaf, ()))
+                node.scope = layer_scope(self.pools, owners.get(node.leaf, ()), node.scope)
             elif node.call >= 0:
                 call = self.recorder.calls[node.call]
-                node.scope, node.stack = self._scopes[self._scope_of(node.call)], self._stack(call.place)
+                node.scope, node.stack = self._scope_of(node.call), self._stack(call.place)
                 kept = self._kept(call, node.name) if forward else []
                 if kept:
                     node.saved = kept

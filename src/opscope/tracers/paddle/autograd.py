@@ -9,12 +9,14 @@ from typing import Any
 
 from opscope.errors import OpscopeError
 from opscope.ir import Capture, GraphBuilder, Pools, Stage
+from opscope.readers.neighbours import between
 from opscope.readers.paddle.backward import gradient_table, in_order, layer_scope, place
 
-from . import private
+from . import private, watching
 from .assemble import origin
 from .layers import Layers, all_parameters, layers_in, leaves, variables
 from .passes import Pass
+from .words import reason_of
 
 FREED = (
     "the gradients were not seen: a backward pass has freed the graph already. Trace before backward(), or call "
@@ -23,19 +25,21 @@ FREED = (
 
 
 def of_tensors(target: Any, caller: FrameType, statistics: bool) -> Capture:
-    """The backward graph as it stands. The gradients on its edges are seen in a backward pass of our own, which keeps
-    the graph and leaves every `.grad` alone."""
+    """The backward graph as it stands. The gradients on its edges are those of the backward pass that was watched, if
+    one was; otherwise they are seen in a pass of our own, which keeps the graph and leaves every `.grad` alone."""
     tensors = [tensor for _, tensor in private.tensors_in(target)]
     roots = [tensor for tensor in tensors if private.gradient_node(tensor) is not None]
     if not roots:
         raise OpscopeError("nothing here takes a gradient (stop_gradient is True), so there is no backward graph")
-    watched = Pass([private.gradient_node(tensor) for tensor in roots], statistics=statistics)
+    watched = Pass(roots, statistics=statistics)
     found = layers_in(caller)
     layers = Layers(found, hidden=found[0][1] if len(found) == 1 else None)
     known = leaves(_named(layers, caller))
     if any(node.is_leaf and int(node.ptr, 16) not in known for node in watched.nodes):
         known = {**leaves(all_parameters()), **known}  # slow: it looks at everything that lives
-    warnings = list(measure(watched, roots, known))
+    watching.recall(watched.nodes)
+    is_known = all(edge.evidence for node in watched.nodes for edge in node.edges if edge.target is not None)
+    warnings = [] if is_known and not statistics else list(measure(watched, roots, known))
     watched.close(watched.failed)
     watched.name_leaves(known)
     return capture_of_pass(watched, layers, [*warnings, *watched.problems()])
@@ -65,13 +69,8 @@ def measure(watched: Pass, roots: list[Any], known: dict[int, tuple[str, Any]]) 
             paddle.grad(roots, inside, retain_graph=True, allow_unused=True)
         watched.failed = False
     except Exception as error:
-        reason = str(error).strip().splitlines()
-        text = next((line for line in reversed(reason) if line.strip()), type(error).__name__)
-        yield (
-            FREED
-            if "second time" in str(error) or "retain_graph" in str(error)
-            else (f"the gradients were not seen: Paddle's backward pass failed ({text.strip()[:200]})")
-        )
+        is_freed = "second time" in str(error) or "retain_graph" in str(error)
+        yield FREED if is_freed else f"the gradients were not seen: Paddle's backward pass failed ({reason_of(error)})"
 
 
 @contextlib.contextmanager
@@ -82,7 +81,7 @@ def _inner_passes_undone() -> Generator[None, None, None]:
     run = engine.run_backward
 
     def stand_in(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        inner = Pass([private.gradient_node(tensor) for _, tensor in private.tensors_in(tensors)])
+        inner = Pass([tensor for _, tensor in private.tensors_in(tensors)])
         touched = [tensor for pointer, (_, tensor) in leaves(all_parameters()).items() if pointer in inner.index]
         before = [None if tensor.grad is None else tensor.grad.clone() for tensor in touched]
         try:
@@ -100,18 +99,35 @@ def _inner_passes_undone() -> Generator[None, None, None]:
         engine.run_backward = run
 
 
+def _infer_scopes(watched: Pass, pools: Pools) -> None:
+    """What hands a layer's parameter its gradient is, by all that can be seen, the layer's; and so is what lies between
+    two parts of a layer."""
+    nodes = watched.nodes
+    for node in nodes:
+        for edge in node.edges:
+            if edge.target is not None and not node.scope and nodes[edge.target].leaf and not node.is_leaf:
+                node.scope = nodes[edge.target].scope
+                node.attrs["scope by"] = "parameter"
+    for node in reversed(nodes):  # those that come later first: what joins them is one of them
+        inner = [nodes[edge.target] for edge in node.edges if edge.target is not None]
+        if not node.scope and len(inner) > 1 and len({other.scope for other in inner}) == 1:
+            node.scope = inner[0].scope
+            node.attrs["scope by"] = "parameters"
+    following = [[e.target for e in n.edges if e.target is not None and not nodes[e.target].is_leaf] for n in nodes]
+    known = [node.scope for node in nodes]
+    for i, scope in between(pools, known, following, in_order(nodes)).items():
+        if not nodes[i].is_leaf:
+            nodes[i].scope = scope
+            nodes[i].attrs["scope by"] = "neighbours"
+
+
 def capture_of_pass(watched: Pass, layers: Layers, warnings: list[str]) -> Capture:
     pools = Pools()
     owners = layers.owners()
     for node in watched.nodes:
         if node.is_leaf:
             node.scope = layer_scope(pools, owners.get(node.leaf, ()))
-    for node in watched.nodes:
-        # The operator that reads a layer's parameter is, by all that can be seen, the layer's.
-        for edge in node.edges:
-            if edge.target is not None and not node.scope and watched.nodes[edge.target].leaf and not node.is_leaf:
-                node.scope = watched.nodes[edge.target].scope
-                node.attrs["scope by"] = "parameter"
+    _infer_scopes(watched, pools)
     builder = GraphBuilder(pools)
     placed = place(builder, watched.nodes, in_order(watched.nodes, watched.times))
     stage = Stage("backward", builder.freeze())

@@ -115,8 +115,9 @@ class Layers:
 
 
 def _all(layer: Any) -> Iterator[tuple[str, Any, str]]:
+    """By what they are registered as. Which of the parameters are an operator's state, the operator says."""
     for path, tensor in layer.named_parameters():
-        yield path, tensor, "buffer" if tensor.stop_gradient and "_mean" in path else "parameter"
+        yield path, tensor, "parameter"
     for path, tensor in layer.named_buffers():
         yield path, tensor, "buffer"
 

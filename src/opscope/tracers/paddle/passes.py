@@ -29,11 +29,12 @@ def register(node: Any, hook: Any) -> Any:
 
 
 class Pass:
-    """Walks at once; `watch()` registers the hooks and `close()` removes them and lets go of Paddle's nodes."""
+    """The backward pass from some tensors. It walks at once; `watch()` registers the hooks, `close()` removes them and
+    lets go of Paddle's nodes."""
 
     def __init__(
         self,
-        roots: Iterable[Any],
+        tensors: Iterable[Any],
         *,
         statistics: bool = False,
         values: bool = False,
@@ -72,7 +73,14 @@ class Pass:
         self._expanded = 0
         self._asked: set[int] = set()  # nodes that are handed something by a node without hook
         self._arrivals: dict[int, Edge] = {}
-        self.roots = [self._walk(node) for node in roots if node is not None]
+        self.roots: list[int] = []  # the node of each tensor that has one
+        for tensor in tensors:
+            node = private.gradient_node(tensor)
+            if node is not None:
+                self.roots.append(self._walk(node))
+                # The gradient that the pass begins with is like the tensor.
+                start = self._word(tensor.dtype).removeprefix("paddle."), tuple(tensor.shape)
+                self.nodes[self.roots[-1]].starts.append(start)
 
     def _count(self) -> int:
         self._counted += 1

@@ -13,6 +13,7 @@ from opscope.readers.paddle.pir import from_json
 
 from . import private
 from .assemble import origin
+from .words import reason_of
 
 _VERSION = 1
 _LONGEST_LISTING = 2_000_000
@@ -30,16 +31,21 @@ def capture(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captu
     except OpscopeError:
         raise
     except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise OpscopeError(
-            f"how='program' does not work on this model: {(lines or [type(error).__name__])[-1][:300]}. "
+            f"how='program' does not work on this model: {reason_of(error).rstrip('.')}. "
             "how='record' sees what really runs"
         ) from error
-    found = from_json(text)
+    found = from_json(text, buffers=_buffers(paddle, target))
     found.origin = origin("program")
     found.stages[:] = [replace(found.stages[0], listings={"native": Listing(listing[:_LONGEST_LISTING])})]
     found.warnings.append("a program made by to_static: branches that this input does not take may be in it")
     return found
+
+
+def _buffers(paddle: Any, target: Any) -> set[str]:
+    """Paddle's own names of the tensors that the layer holds as buffers."""
+    owner: Any = target if isinstance(target, paddle.nn.Layer) else getattr(target, "__self__", None)
+    return {str(tensor.name) for tensor in owner.buffers()} if isinstance(owner, paddle.nn.Layer) else set()
 
 
 def _program(paddle: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -3,6 +3,7 @@ than it would have been."""
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import weakref
@@ -12,14 +13,15 @@ from types import BuiltinFunctionType, ModuleType
 from typing import Any, NamedTuple, cast
 
 from opscope.ir.measurements import Measured, measured
-from opscope.readers.paddle.names import forward_op
+from opscope.readers.paddle.names import forward_op, state_of
+from opscope.tracers.frames import frame_at
 
 from . import private
 from .layers import Layers
 from .measuring import clock, numbers_of
 from .passes import Pass
 from .places import INIT, OPTIMIZER, RECOMPUTE, Places
-from .words import ARGUMENTS, VIEWS, attribute
+from .words import VIEWS, attribute, words_of
 
 _MOST_OWN = 64  # gradient nodes that one call makes; more means that the way back was missed
 
@@ -73,7 +75,8 @@ class Recorder:
         self.passes: list[Pass] = []
         self.values: list[Value] = []
         self.claims: dict[int, int] = {}  # pointer of a gradient node -> the call that made it
-        self.steps: list[int] = []  # the tick at which each step of an optimizer ended
+        self.steps: list[tuple[int, int]] = []  # by step of an optimizer: which one, and the tick at which it ended
+        self._stepping: set[int] = set()  # the optimizers that are at it
         self.names: Callable[[Any], tuple[str, str] | None] = lambda tensor: None
         self.on = True
         self.failure = ""
@@ -191,7 +194,7 @@ class Recorder:
         def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
             if not self._is_ours():
                 return call(layer, *args, **kwargs)
-            self.layers.enter(layer, sys._getframe(1))
+            self.layers.enter(layer, frame_at(1))
             try:
                 return call(layer, *args, **kwargs)
             finally:
@@ -202,14 +205,26 @@ class Recorder:
     def _step(self, step: Any) -> Any:
         @wraps(step)
         def stand_in(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            if id(optimizer) in self._stepping:  # what a subclass leaves to the class above
+                return step(optimizer, *args, **kwargs)
+            if self._is_ours() and self._has_stepped(optimizer):
+                self.on = False
+            self._stepping.add(id(optimizer))
             try:
                 return step(optimizer, *args, **kwargs)
             finally:
+                self._stepping.discard(id(optimizer))
                 if self._is_ours():
-                    self.steps.append(self.tick())
-                    self.on = self.most_steps is None or len(self.steps) < self.most_steps
+                    self.steps.append((id(optimizer), self.tick()))
+                    # Where there are several optimizers, a step is over when each has made its own.
+                    self.on = not (self._has_stepped(optimizer) and all(map(self._has_stepped, _living_optimizers())))
 
         return stand_in
+
+    def _has_stepped(self, optimizer: Any) -> bool:
+        """As often as it was asked for."""
+        made = sum(number == id(optimizer) for number, _ in self.steps)
+        return self.most_steps is not None and made >= self.most_steps
 
     # -- one operator -----------------------------------------------------------------------------
 
@@ -246,7 +261,7 @@ class Recorder:
         """Before the call: an operator that writes in place makes another value of the same tensor."""
         tensors: list[tuple[str, Any]] = []
         attrs: dict[str, Any] = {}
-        words = ARGUMENTS.get(name, ())
+        words = words_of(name)
         for i, given in enumerate(args):
             self._argument(words[i] if i < len(words) else str(i), given, tensors, attrs)
         for key, given in kwargs.items():
@@ -256,6 +271,9 @@ class Recorder:
         reads = [(word, self.value_of(tensor)) for word, tensor in tensors]
         if name.endswith("_") and words[:1] == ("param",):
             self._optimized(reads)
+        for word, index in reads:
+            if word in state_of(name):
+                self._is_state(index)
         return _Given(reads, tensors, attrs, boundary)
 
     def _argument(self, word: str, given: Any, tensors: list[tuple[str, Any]], attrs: dict[str, Any]) -> None:
@@ -289,7 +307,7 @@ class Recorder:
         makes = [self._made(tensor, name, reads, tensors) for tensor in made]
         if self._values:
             self._measure(made, makes)
-        place = self.places.at(sys._getframe(3))
+        place = self.places.at(frame_at(3))
         flags = self.places.flags[place]
         if is_custom:
             attrs = {**attrs, "custom": True}
@@ -329,6 +347,12 @@ class Recorder:
                 self._rename(index, f"{name}.grad", "gradient")
             else:
                 self._rename(index, word if word == "learning_rate" else f"{word} of {name}", "state")
+
+    def _is_state(self, index: int) -> None:
+        """A parameter that takes no gradient may be a weight that is frozen, or what an operator remembers."""
+        for place in {index, self._owner(index)}:
+            if self.values[place].role == "parameter":
+                self.values[place] = self.values[place]._replace(role="buffer")
 
     def _rename(self, index: int, name: str, role: str) -> None:
         for place in {index, self._owner(index)}:
@@ -373,6 +397,8 @@ class Recorder:
                 if given is tensor or (memory and _memory(given) == memory):
                     storage = self._owner(value)
                     if name.endswith("_") or given is tensor:
+                        if tensor.stop_gradient and self._in_layer():
+                            self._is_state(value)
                         before = self.values[value]
                         label, role = before.name, before.role
                         index = self._new(tensor, label, role, storage)
@@ -380,6 +406,10 @@ class Recorder:
                         return index
                     break
         return self._new(tensor, label, role, storage)
+
+    def _in_layer(self) -> bool:
+        """Is a layer's own forward at work? What it writes to is its state."""
+        return len(self.layers.open) > 1 and not self._backward
 
     def _owner(self, value: int) -> int:
         storage = self.values[value].storage
@@ -403,7 +433,7 @@ class Recorder:
 
     def backward(self, tensors: Any, run: Callable[[], Any]) -> Any:
         """Watch a backward pass from these tensors."""
-        roots = [private.gradient_node(tensor) for _, tensor in private.tensors_in(tensors)]
+        roots = [tensor for _, tensor in private.tensors_in(tensors)]
         watched = Pass(roots, statistics=self._statistics, values=self._values, clock=self._clock, tick=self.tick)
         watched.numbers_of = self._numbers_of
         watched.watch()
@@ -469,6 +499,11 @@ def _optimizers(paddle: Any) -> list[Any]:
             found[id(cls)] = cls
             todo.extend(cls.__subclasses__())
     return list(found.values())
+
+
+def _living_optimizers() -> list[Any]:
+    kind = private.the_paddle().optimizer.Optimizer  # Paddle keeps one that is nothing but this, and never steps
+    return [found for found in gc.get_objects() if type(found) is not kind and issubclass(type(found), kind)]
 
 
 def _fits(op: str, gradient: str) -> bool:

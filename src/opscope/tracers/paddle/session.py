@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 from opscope.ir import Capture, Pools
+from opscope.ir.gaps import Gap, note
 from opscope.sources import embed, exact
 from opscope.tracers import session
 from opscope.tracers.session import NothingRecorded
@@ -108,7 +109,6 @@ class Session(session.Session):
             watched.name_leaves(known)
         self._caller = None
         assembly = Assembly(recorder, Pools())
-        assembly.warnings += [recorder.failure] if recorder.failure else []
         assembly.build(forward)
         if forward and result is not None:
             for _, tensor in private.tensors_in(result):
@@ -116,6 +116,8 @@ class Session(session.Session):
                 if value is not None and value in assembly.values:
                     assembly.builder.outputs.insert(0, assembly.values[value])
         capture = capture_of(assembly, how, stage)
+        if recorder.failure:
+            note(capture, 0, [Gap(recorder.failure)])
         root = private.root()
         embed(capture, lambda path: None if path.startswith(root) else exact(path))
         return capture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 _LONGEST = 200
@@ -22,6 +23,13 @@ multiply: x y
 divide: x y
 scale: x scale bias bias_after_scale
 batch_norm: x mean variance scale bias is_test momentum epsilon data_format use_global_stats trainable_statistics
+sync_batch_norm: x mean variance scale bias is_test momentum epsilon data_format use_global_stats trainable_statistics
+spectral_norm: weight u v dim power_iters eps
+fake_quantize_dequantize_moving_average_abs_max: x in_scale in_accum in_state moving_rate bit_length is_test round_type
+fake_quantize_moving_average_abs_max: x in_scale in_accum in_state moving_rate bit_length is_test round_type
+fake_quantize_range_abs_max: x in_scale iter window_size bit_length is_test round_type
+moving_average_abs_max_scale: x in_accum in_state moving_rate is_test
+quantize_linear: x scale zero_point in_accum in_state quant_axis bit_length qmin qmax round_type is_test only_observer
 layer_norm: x scale bias epsilon begin_norm_axis
 group_norm: x scale bias epsilon groups data_format
 instance_norm: x scale bias epsilon
@@ -69,6 +77,12 @@ adamw_: param grad learning_rate moment1 moment2 moment2_max beta1_pow beta2_pow
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     name: tuple(words.split()) for name, _, words in (line.partition(":") for line in _TABLE.strip().splitlines())
 }
+
+
+def words_of(op: str) -> tuple[str, ...]:
+    """What the arguments of an operator are called; those of one that writes in place as those of the other."""
+    return ARGUMENTS.get(op) or ARGUMENTS.get(op.rstrip("_"), ())
+
 
 # What the gradient of an operator reads of the forward pass, by Paddle's own definition (backward.yaml): inputs, and,
 # behind the bar, outputs by their place.
@@ -121,6 +135,22 @@ VIEWS = frozenset(
     "reshape flatten squeeze unsqueeze transpose slice strided_slice split split_with_num as_strided view_shape "  # noqa: SIM905
     "view_dtype getitem unbind diagonal tensor_unfold contiguous assign expand".split()
 )
+
+
+_ERROR = re.compile(r"\s*(\w*(?:Error|Exception)): (.+)")
+
+
+def reason_of(error: BaseException) -> str:
+    """The line of Paddle's message that says what is wrong: it stands between lines of code, stacks and hints, and what
+    follows may be anything that was printed into it."""
+    name = type(error).__name__
+    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
+    named = [found for line in lines if (found := _ERROR.fullmatch(line))]
+    own = [found[2].strip() for found in named if found[1] == name][:1]
+    others = [f"{found[1]}: {found[2].strip()}" for found in named]
+    first = "" if not lines or lines[0].startswith("In transformed code") else lines[0].strip()
+    text = next((text for text in (*own, *others, first) if text), "")
+    return (text if text.startswith(f"{name}:") else f"{name}: {text}" if text else name)[:300]
 
 
 def attribute(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -14,6 +13,7 @@ from opscope.ir import Capture
 from opscope.tracers.contract import RECORDS, Count, Tracer
 from opscope.tracers.ways import Ways
 
+from . import graphs
 from .graphs import WAYS, existing
 from .private import the_torch
 from .recorder import record_call, start
@@ -22,7 +22,7 @@ from .recorder import record_call, start
 def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType) -> Capture:
     """Call a module or a function once, or take a graph that exists already as it is."""
     if how in WAYS:
-        return importlib.import_module(WAYS[how]).capture(target, args, kwargs, caller=caller)
+        return graphs.capture(how, target, args, kwargs, caller=caller)
     if how == "auto" and not args and not kwargs and (found := existing(target)) is not None:
         return found
     return record_call(target, args, kwargs, caller=caller)

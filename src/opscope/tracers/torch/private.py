@@ -10,9 +10,14 @@ import contextlib
 import importlib
 import os
 import re
+import sys
+import warnings
 from collections.abc import Callable, Generator
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, cast
+
+from opscope.tracers.arguments import attributes_of, is_a
+from opscope.tracers.imports import AfterImport
 
 # -- the recorder -------------------------------------------------------------------------------
 
@@ -32,11 +37,84 @@ def dispatch_mode() -> Any:
     return importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
 
 
-def forget_skipped_code(torch: Any) -> None:
-    """A higher-order operator such as torch.cond compiles what it is given. Under a dispatch mode torch skips that
-    and remembers it, so that the same call fails later without the mode; this makes it forget."""
-    with contextlib.suppress(AttributeError, ImportError):
-        torch._dynamo.reset()
+@contextlib.contextmanager
+def without_compiler() -> Generator[None, None, None]:
+    """Functions that torch.compile has compiled, or would compile, run as they are written.
+
+    Under a dispatch mode Dynamo compiles nothing, remembers that, and fails where a whole graph was asked for. Its
+    stance "force_eager" takes another way: what it has compiled is neither run nor forgotten. Dynamo takes a second to
+    import, so its stance is set when somebody else imports it.
+    """
+    module = "torch._dynamo.eval_frame"
+    stances: list[tuple[Any, Any]] = []  # ours, the one before
+
+    def set_stance() -> None:
+        found = sys.modules[module]
+        with contextlib.suppress(AttributeError, TypeError, RuntimeError):  # inside of compiled code it must stay
+            ours = found.DynamoStance("force_eager")
+            stances.append((ours, found._set_stance(ours)))
+
+    finder = AfterImport([module], lambda name: set_stance())
+    if module in sys.modules:
+        set_stance()
+    else:
+        sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
+        for ours, before in stances:
+            found = sys.modules[module]
+            if found._stance is ours:  # else the user has set another one
+                with contextlib.suppress(RuntimeError):
+                    found._set_stance(before)
+
+
+def uncompiled(target: Any) -> Any:
+    """What torch.compile was given, where a target is its result: nothing else can be compiled or traced."""
+    if type(target).__name__ == "OptimizedModule":
+        return attributes_of(target).get("_modules", {}).get("_orig_mod", target)
+    if is_a(target, FunctionType):
+        return attributes_of(target).get("_torchdynamo_orig_callable", target)
+    return target
+
+
+def is_compiled_call(inside: str, code: CodeType) -> bool:
+    """Whether this code, in a file inside torch, calls a function that torch.compile has compiled."""
+    return inside == "_dynamo/eval_frame.py" and code.co_name == "compile_wrapper"
+
+
+@contextlib.contextmanager
+def no_word_about_hooks() -> Generator[None, None, None]:
+    """torch warns of global hooks where a compiled module is called. The hooks are ours."""
+    warnings.filterwarnings("ignore", message="Using `torch.compile\\(module\\)` when there are global hooks")
+    ours = warnings.filters[0]
+    try:
+        yield
+    finally:
+        filters = cast("list[Any]", warnings.filters)
+        if ours in filters:
+            filters.remove(ours)
+
+
+def push_mode(mode: Any) -> None:
+    """Put a mode on this thread's stack. Entering it says so to the whole process, and leaving it would say so for
+    ever if another thread left first."""
+    push = find("torch.utils._python_dispatch", "_push_mode")
+    mode.__enter__() if push is None else push(mode)
+
+
+def pop_mode(mode: Any) -> None:
+    """Take it off again, unless it was left open below another one."""
+    pop = find("torch.utils._python_dispatch", "_pop_mode")
+    with contextlib.suppress(Exception):
+        mode.__exit__(None, None, None) if pop is None else pop()
+
+
+def modes_here(torch: Any) -> Callable[[], int]:
+    """How many dispatch modes this thread has."""
+    return getattr(torch._C, "_len_torch_dispatch_stack", None) or (lambda: 1)
 
 
 def engine_codes(torch: Any) -> frozenset[CodeType]:
@@ -76,6 +154,26 @@ def watch_optimizers(before: Callable[..., None], after: Callable[..., None]) ->
         handles.append(optimizer.register_optimizer_step_pre_hook(before))
         handles.append(optimizer.register_optimizer_step_post_hook(after))
     return handles
+
+
+def nested_sizes(tensor: Any) -> tuple[tuple[int, ...], ...] | None:
+    """The sizes of each part of a strided nested tensor; None where this release does not tell."""
+    try:
+        return tuple(tuple(row) for row in tensor._nested_tensor_size().tolist())
+    except Exception:  # jagged ones have no such table, fake ones no numbers
+        return None
+
+
+def stored_entries(tensor: Any) -> int | None:
+    """How many numbers a sparse tensor stores, those of its dense dimensions and blocks included; None where it does
+    not tell (a fake one)."""
+    try:
+        with the_torch().no_grad():
+            stored = tensor._values() if tensor.is_sparse else tensor.values()
+        count = stored.numel()
+    except Exception:
+        return None
+    return count if type(count) is int else None
 
 
 def fake_maker(torch: Any, mode: Any) -> Callable[[Any, Any], Any]:
@@ -184,6 +282,26 @@ def parsed_schema(text: str) -> Any:
     return parse(text) if parse is not None else None
 
 
+def dimension_names(program: Any) -> dict[str, str]:
+    """What the user calls the symbols of a program that was exported here: `s77` -> the name of its `Dim`. Each name
+    that stands for one symbol only; none where this release keeps them elsewhere."""
+    found: dict[str, str] = {}
+    try:
+        values = (node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder")
+        environment = next(mode.shape_env for v in values if (mode := getattr(v, "fake_mode", None)) is not None)
+        called = environment.source_name_to_debug_name
+        for symbol, sources in environment.var_to_sources.items():
+            names = {called[source.name] for source in sources if source.name in called}
+            names |= {called[name()] for source in sources if callable(name := source.name) and name() in called}
+            if len(names) == 1 and (name := names.pop()).isidentifier():
+                found[str(symbol)] = name
+    except (AttributeError, StopIteration, TypeError):
+        return {}
+    used = set(map(str, program.range_constraints))  # the others are equal to one of these
+    taken = [*(name for symbol, name in found.items() if symbol in used), *used]
+    return {symbol: name for symbol, name in found.items() if symbol in used and taken.count(name) == 1}
+
+
 # -- Dynamo --------------------------------------------------------------------------------------
 
 
@@ -284,6 +402,15 @@ def joint_backend(partitioned: Callable[..., tuple[Any, Any]], inference: Callab
 
 
 # -- autograd ------------------------------------------------------------------------------------
+
+
+def set_version(tensor: Any, version: int) -> None:
+    """How often a tensor was written in place, by autograd's count: a backward pass refuses tensors that were written
+    since. Nothing where this release does not let it be set."""
+    set_counter = getattr(find("torch._C", "_autograd"), "_unsafe_set_version_counter", None)
+    if set_counter is not None:
+        with contextlib.suppress(RuntimeError, TypeError):
+            set_counter((tensor,), (version,))
 
 
 def is_packed(function: Any, name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from opscope.ir import Pools
+from opscope.ir import Pools, dtypes
 from opscope.ir.pools import Dim
 
 _MOST_ITEMS = 64  # of a list among the attributes: more says nothing to a reader
@@ -31,8 +31,13 @@ def dtype_name(dtype: Any) -> str:
 
 
 def tensor_type(pools: Pools, tensor: Any) -> int:
-    """The type of a tensor, real or fake, with symbols where its shape has them."""
-    return pools.type(dtype_name(tensor.dtype), [dim(size) for size in tensor.shape])
+    """The type of a tensor (real or fake, or the window that the recorder keeps of one), with symbols where its shape
+    has them."""
+    dtype = dtype_name(tensor.dtype)
+    layout = getattr(tensor, "layout", "")
+    if isinstance(layout, str) and layout:
+        dtype = dtypes.sparse(layout, dtype)
+    return pools.type(dtype, None if tensor.shape is None else [dim(size) for size in tensor.shape])
 
 
 def dim(size: Any) -> Dim:

@@ -16,35 +16,36 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
+from opscope.ir.enumerations import PHASE_ID
 from opscope.ir.graph import Graph
+from opscope.ops.aliases import Part
 from opscope.ops.call import NotKnown, bytes_of, size_of
 from opscope.ops.cost import UNKNOWN, ZERO, Cost
 
 _SPREADS = ("broadcast_to", "reindex")
 _MULTIPLY = "binary.multiply"
 _SUMS = ("reduce.add", "reindex_reduce.add")
-_PART = Cost(read=0, written=0, how=ZERO)
+_PART = Part(Cost(read=0, written=0, how=ZERO))
 _AXIS = re.compile(r"\bi(\d+)\b")
 
 
 class _Chain(NamedTuple):
+    kind: str
     total: int  # the node that sums
     multiply: int
     spreads: tuple[int, ...]
     cost: Cost
 
 
-def products(graph: Graph) -> dict[int, Cost]:
-    """The cost of every node that is part of a product; the others cost what `cost_of` says."""
+def products(graph: Graph) -> dict[int, Part]:
+    """What every node that is part of a product is; the others are what their names say."""
     strings = graph.pools.strings
     wanted = {name: number for number, name in enumerate(strings) if name in (*_SPREADS, _MULTIPLY, *_SUMS)}
     if _MULTIPLY not in wanted:
         return {}
     finder = _Finder(graph, {number: name for name, number in wanted.items()})
     chains = [chain for node in finder.sums() if (chain := finder.chain(node)) is not None]
-    costs: dict[int, Cost] = {}
-    for chain in chains:
-        costs[chain.total] = chain.cost
+    costs = {chain.total: Part(chain.cost, chain.kind) for chain in chains}
     # What something else reads as well has to be made for it, and keeps its own cost.
     inside = {node for chain in chains for node in (chain.total, chain.multiply)}
     multiplies = [c.multiply for c in chains if finder.readers(c.multiply) <= inside]
@@ -98,14 +99,21 @@ class _Finder:
             return None
         if not (axes[0] & axes[1] & summed) or axes[0] >= set(range(rank)) or axes[1] >= set(range(rank)):
             return None
+        kind = self._kind(total, spreads)
         try:
             cost = Cost(macs=size_of(made[0].type))
         except NotKnown:
-            return _Chain(total, multiply, tuple(spreads), Cost(how=UNKNOWN))
+            return _Chain(kind, total, multiply, tuple(spreads), Cost(how=UNKNOWN))
         read = [value.type for node in spreads for value in graph.node(node).inputs if value]
         with suppress(NotKnown):  # an operand from before the recording
             cost = cost._replace(read=sum(map(bytes_of, read)))
-        return _Chain(total, multiply, tuple(spreads), cost)
+        return _Chain(kind, total, multiply, tuple(spreads), cost)
+
+    def _kind(self, total: int, spreads: list[int]) -> str:
+        """Windows make a product a convolution. The gradients of a matrix product are matrix products themselves."""
+        if "reindex" not in map(self.op, spreads) and self.op(total) == "reduce.add":
+            return "matmul"
+        return "conv_backward" if self.graph.node_phase[total] == PHASE_ID["backward"] else "conv"
 
     def _axes(self, node: int, rank: int) -> set[int] | None:
         """The axes along which an operand differs; along the others it is repeated."""

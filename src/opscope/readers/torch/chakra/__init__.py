@@ -23,7 +23,6 @@ from .calls import calls_in
 
 NAME = "chakra"
 _STARTS = re.compile(rb'^\s*\{\s*"schema"\s*:\s*"[0-9.]+(?:-chakra[^"]*)?"')
-_LARGEST = 1 << 30
 
 
 def match(source: Source) -> bool:
@@ -32,13 +31,12 @@ def match(source: Source) -> bool:
 
 
 def read(source: Source, options: Options) -> Capture:
-    return reading(source, "not a Chakra execution trace", lambda: _read(source))
+    text = source.read()
+    return reading(source, "not a Chakra execution trace", lambda: _read(text))
 
 
-def _read(source: Source) -> Capture:
-    if source.size > _LARGEST:
-        raise BadInput(f"{source.size:,} bytes of JSON; {_LARGEST:,} are the most")
-    data = parsed(source.read())
+def _read(text: bytes) -> Capture:
+    data = parsed(text)
     nodes = data.get("nodes")
     if not isinstance(nodes, list):
         raise BadInput(f"no list 'nodes' in it (found: {', '.join(repr(key)[:40] for key in list(data)[:6])})")

@@ -16,6 +16,7 @@ from .source import Function
 from .values import NOTHING, Abstract, Const, Dic, Mod, Seq, Val, plain
 
 _DEEPEST_CALL = 120
+_MOST_BITS = 64
 # Operators that change their first argument and are not named with an underscore.
 _LISTS = ("append", "_set_item", "insert", "extend", "clear", "reverse", "sort", "Delete")
 MUTATING = frozenset(f"aten.{name}" for name in _LISTS)
@@ -58,9 +59,10 @@ class Expressions(Nodes):
         if isinstance(node, ast.Name):
             return self._name(node, env)
         if isinstance(node, ast.Constant):
-            return Const(
-                node.value if isinstance(node.value, str | int | float | bool | type(None)) else str(node.value)
-            )
+            number = node.value
+            if isinstance(number, int) and number.bit_length() > _MOST_BITS:
+                raise BadInput(f"{place.file.path}, line {node.lineno}: a number of {number.bit_length():,} bits")
+            return Const(number if isinstance(number, str | int | float | bool | type(None)) else str(number))
         if isinstance(node, ast.Call):
             return self._call(node, env, place, outputs, names or [name])
         if isinstance(node, ast.Attribute):

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, cast
 from opscope.errors import BadInput
 from opscope.readers.torch.names import cpp_dtype
 
-_LONGEST_NUMBER = 1000
+_LONGEST_NUMBER = 9  # bytes; TorchScript has numbers of 64 bits
 _PLAIN_KEYS = (str, int, float, bytes, type(None))  # a tuple as a key may take for ever to hash
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from opscope.errors import BadInput
 
 from .objects import Thing
 
 if TYPE_CHECKING:
     from .inline import Part
+
+_MOST_PARTS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,10 @@ class Seq:
     items: tuple[Abstract, ...]
     is_list: bool = False
     fields: tuple[str, ...] = ()
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", _size_of(self.items))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +62,23 @@ class Dic:
     """A dict that was written out."""
 
     items: tuple[tuple[Abstract, Abstract], ...]
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", _size_of([part for pair in self.items for part in pair]))
 
 
 Abstract: TypeAlias = Val | Const | Mod | Seq | Dic
 
 NOTHING = Const(None)
+
+
+def _size_of(items: Sequence[Abstract]) -> int:
+    """How much somebody sees who walks through all of it: lists may name each other, each twice the one before."""
+    size = 1 + sum(item.size if isinstance(item, Seq | Dic) else 1 for item in items)
+    if size > _MOST_PARTS:
+        raise BadInput(f"a list or dict in its code has more than {_MOST_PARTS:,} parts")
+    return size
 
 
 def plain(value: Abstract) -> tuple[bool, Any]:

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from opscope.ir import Capture
-from opscope.tracers.torch.private import the_torch
+from opscope.tracers.torch.private import the_torch, uncompiled
 
 from .errors import CannotCapture
 
@@ -31,7 +31,7 @@ def capture(
     how: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, caller: FrameType | None = None
 ) -> Capture:
     """Capture one way. Raises CannotCapture where that way does not work on this model."""
-    return importlib.import_module(WAYS[how]).capture(target, args, kwargs, caller=caller)
+    return importlib.import_module(WAYS[how]).capture(uncompiled(target), args, kwargs, caller=caller)
 
 
 def existing(obj: Any) -> Capture | None:

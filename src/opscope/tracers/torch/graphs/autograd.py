@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 from opscope.ir import Capture, Listing, Pools, Stage
 from opscope.sources import embed, exact
-from opscope.tracers.torch.private import the_torch
+from opscope.tracers import arguments
+from opscope.tracers.torch.private import the_torch, without_compiler
 
 from .autograd_graph import Backward, name_of
 from .autograd_names import Names
@@ -47,7 +48,7 @@ def capture(
         roots = list(tensors_in("", target))
         return _captured(pools, roots, Names(caller), seen, Places(pools), statistics)
     model = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
-    with unchanged(target), torch.enable_grad(), _tracebacks():
+    with unchanged(target), torch.enable_grad(), _tracebacks(), without_compiler():
         try:
             with seen.watching():
                 results = target(*args, **kwargs)
@@ -79,17 +80,7 @@ def _captured(
 
 def tensors_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The tensors in a nest of tuples, lists, dicts and dataclasses, with the way to each."""
-    torch = the_torch()
-
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif isinstance(value, list | tuple):
-        fields = getattr(cast("Any", value), "_fields", None)
-        for i, item in enumerate(cast("list[Any]", value)):
-            yield from tensors_in(f"{name}.{fields[i]}".strip(".") if fields else f"{name}[{i}]", item)
-    elif isinstance(value, Mapping):
-        for key, item in cast("Mapping[Any, Any]", value).items():
-            yield from tensors_in(f"{name}[{key!r}]" if name else str(key), item)
+    return arguments.tensors_in(the_torch().Tensor, value, name, depth=16)
 
 
 class _tracebacks:

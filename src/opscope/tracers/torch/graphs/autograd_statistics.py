@@ -8,6 +8,7 @@ import numpy as np
 
 from opscope.ir.capture import Table, column
 from opscope.ir.columns import frozen
+from opscope.ir.facts import GRADIENTS
 from opscope.ir.measurements import Statistics, statistics_of
 from opscope.tracers.torch.private import the_torch
 from opscope.tracers.torch.words import numbers_of
@@ -59,4 +60,4 @@ def gradient_table(backward: Backward, roots: list[tuple[str, Any]]) -> tuple[Ta
         name: column(np.array([getattr(row, name) for row in rows], dtype=np.float64), unit="" if i < 4 else "elements")
         for i, name in enumerate(_FIGURES)
     }
-    return Table(0, "value", frozen(np.array(index, dtype=np.int32)), columns), warnings
+    return Table(0, "value", frozen(np.array(index, dtype=np.int32)), columns, GRADIENTS.name), warnings

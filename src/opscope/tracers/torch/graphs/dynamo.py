@@ -12,12 +12,13 @@ from opscope.ir.columns import frozen
 from opscope.ir.facts import BREAKS
 from opscope.sources import embed, exact
 from opscope.tracers.torch import private
+from opscope.tracers.torch.kept import modules_in
 from opscope.tracers.torch.private import the_torch
 
 from .compiling import Break, Compiled, Owners, add_break, compiled_run, lines_of, no_graph
 from .errors import cannot
 from .fxgraph import Built, FxGraph, Named, named_by
-from .guard import modules_in, unchanged
+from .guard import unchanged
 from .listings import of_fx
 from .origin import origin
 from .places import Places

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+from collections.abc import Mapping
 from types import FrameType
 from typing import Any, cast
 
 from opscope.ir import Capture, GraphBuilder, Listing, Pools, Stage
+from opscope.ir.symbols import renamed
 from opscope.sources import embed, exact
-from opscope.tracers.torch.private import the_torch
+from opscope.tracers.torch.private import dimension_names, the_torch
 
 from .errors import cannot
 from .fxgraph import Built, FxGraph, Named, named_by
@@ -77,12 +79,13 @@ def of_program(program: Any, *, root: Any = None, how: str = "export") -> Captur
     native = str(program)
     listings = of_fx(program.graph, module.code, native, built.nodes)
     listings["signature"] = Listing(str(signature).strip())
+    names_of = dimension_names(program)
     if program.range_constraints:
-        ranges = [_range(symbol, found) for symbol, found in program.range_constraints.items()]
+        ranges = [_range(symbol, found, names_of) for symbol, found in program.range_constraints.items()]
         listings["symbols"] = Listing("\n".join(ranges))
     capture = Capture(pools, [Stage("export", built.graph, listings=listings)], origin=origin(how))
     embed(capture, exact)
-    return capture
+    return renamed(capture, names_of)
 
 
 def _storages(builder: GraphBuilder, built: Built, program: Any) -> None:
@@ -109,6 +112,9 @@ def _memory(tensor: Any) -> int:
         return id(tensor)
 
 
-def _range(symbol: Any, found: Any) -> str:
+def _range(symbol: Any, found: Any, names_of: Mapping[str, str]) -> str:
     lower, upper = str(found.lower), str(found.upper)
-    return f"{symbol}: {lower} to {'any' if upper in ('int_oo', 'oo', 'inf') else upper}"
+    name = names_of.get(str(symbol))
+    return (
+        f"{f'{name} ({symbol})' if name else symbol}: {lower} to {'any' if upper in ('int_oo', 'oo', 'inf') else upper}"
+    )

@@ -8,6 +8,7 @@ from typing import Any
 
 from opscope.ir import Capture, Pools, Stage
 from opscope.sources import embed, exact
+from opscope.tracers.arguments import tensors_in
 from opscope.tracers.torch.private import find, the_torch
 
 from .errors import cannot
@@ -21,34 +22,81 @@ from .places import Places
 def capture(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, caller: FrameType | None = None) -> Capture:
     with unchanged(target):
         try:
-            module = _symbolic(target)
+            traced = Traced(target, args, kwargs)
         except Exception as error:
             raise cannot("fx", error, caller) from error
         warnings: list[str] = []
         if args or kwargs:
             try:
-                _propagate(module, target, args, kwargs)
+                find("torch.fx.passes.shape_prop", "ShapeProp")(traced.module).propagate(*traced.values(args, kwargs))
             except Exception as error:
                 warnings.append(f"the shapes are not known: the traced graph does not run on these arguments: {error}")
-    return of_graph_module(module, root=target, warnings=warnings)
+    return of_graph_module(traced.module, root=target, warnings=warnings)
 
 
-def _symbolic(target: Any) -> Any:
-    torch = the_torch()
+class Traced:
+    """A target and the GraphModule that fx makes of it. Every argument that holds tensors becomes an input.
 
-    tracer: Any = torch.fx.Tracer()
-    tracer.record_stack_traces = True
-    graph = tracer.trace(target)
-    name = type(target).__name__ if isinstance(target, torch.nn.Module) else getattr(target, "__name__", "function")
-    return torch.fx.GraphModule(tracer.root, graph, name)
+    fx alone makes inputs of all parameters that there are, also of those that have a default and were not given. A model
+    that asks which ones it has got (`if input_ids is None`) then finds all of them. So the model is called as the user
+    calls it; without arguments there is nothing to go by, and fx does as it does.
+    """
+
+    def __init__(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        torch = the_torch()
+        call = self._call
+
+        class Given(torch.fx.Tracer):
+            def create_args_for_root(self, root_fn: Any, is_module: bool, concrete_args: Any = None) -> Any:
+                return call(self, root_fn, is_module)
+
+        self._target = target
+        self._given = args, kwargs
+        tracer: Any = Given() if args or kwargs else torch.fx.Tracer()
+        tracer.record_stack_traces = True
+        graph = tracer.trace(target)
+        name = type(target).__name__ if isinstance(target, torch.nn.Module) else getattr(target, "__name__", "function")
+        self.module = torch.fx.GraphModule(tracer.root, graph, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the graph as the target is called."""
+        return self.module(*self.values(args, kwargs))
+
+    def values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """What the inputs of the graph are for these arguments."""
+        return [value for _, value, is_input in self._slots(args, kwargs) if is_input]
+
+    def _slots(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any, bool]]:
+        """Positional arguments, then named ones: what each is called, its value, and whether it is an input."""
+        tensor = the_torch().Tensor
+        names = _positions(self._target, len(args))
+        given = [*zip(names, args, strict=True), *kwargs.items()]
+        return [(name, value, any(True for _ in tensors_in(tensor, value))) for name, value in given]
+
+    def _call(self, tracer: Any, root_fn: Any, is_module: bool) -> tuple[Any, list[Any]]:
+        args, kwargs = self._given
+        passed = [
+            tracer.create_proxy("placeholder", name, (), {}) if is_input else value
+            for name, value, is_input in self._slots(args, kwargs)
+        ]
+        named = dict(zip(kwargs, passed[len(args) :], strict=True))
+
+        def call(*positional: Any) -> Any:
+            return root_fn(*positional, **named)
+
+        call.__annotations__ = dict(getattr(root_fn, "__annotations__", {}))
+        return call, [*([tracer.root] if is_module else []), *passed[: len(args)]]
 
 
-def _propagate(module: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    shape_prop = find("torch.fx.passes.shape_prop", "ShapeProp")
-
-    bound = inspect.signature(getattr(target, "forward", target)).bind(*args, **kwargs)
-    bound.apply_defaults()
-    shape_prop(module).propagate(*bound.args, *bound.kwargs.values())
+def _positions(target: Any, count: int) -> list[str]:
+    """What the positional arguments are called: `x`, or `args_0` where there are any number of them."""
+    try:
+        parameters = list(inspect.signature(getattr(target, "forward", target)).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    return [*names, *(f"{rest}_{number}" for number in range(count))][:count]
 
 
 def of_graph_module(module: Any, *, root: Any = None, warnings: list[str] | None = None) -> Capture:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from opscope.ir import Graph, GraphBuilder, Pools
+from opscope.ir.attributes import MODULE
 from opscope.ir.graph import NULL
 from opscope.readers.torch.names import op_name as written_name
 from opscope.tracers.torch import private, words
@@ -121,7 +122,7 @@ class _Building:
         if way.python_level:
             attrs = {"opcode": node.op, "target": target_text(node), **attrs}
         if callee is not None:
-            attrs["module"] = words.attribute(repr(callee))
+            attrs[MODULE] = words.attribute(repr(callee))
             uses += self.held(str(node.target), callee)
         place = way.places.scope(node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack"))
         if not place and private.is_gradient_sum(node):

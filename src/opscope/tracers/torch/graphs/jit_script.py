@@ -17,7 +17,7 @@ def capture(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, calle
     """The arguments are not needed: nothing is run."""
     torch = the_torch()
 
-    with unchanged():
+    with unchanged(target):
         try:
             script = torch.jit.script(target)
         except Exception as error:

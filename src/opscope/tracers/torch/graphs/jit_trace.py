@@ -23,7 +23,7 @@ def capture(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, calle
             script = torch.jit.trace(target, check_trace=False, strict=False, **given)
         except Exception as error:
             raise cannot("jit-trace", error, caller) from error
-        doubts = said(heard, torch.jit.TracerWarning)
+        doubts = said(heard.warnings, torch.jit.TracerWarning)
     warnings = [f"{entry.filename}:{entry.lineno}: {one_line(str(entry.message))}" for entry in doubts]
     return of_script(script, how="jit-trace", warnings=warnings)
 

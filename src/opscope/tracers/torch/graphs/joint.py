@@ -14,12 +14,13 @@ from opscope.ir import Capture, GraphBuilder, Pools, Stage, StageLink
 from opscope.ir.columns import frozen
 from opscope.sources import embed, exact
 from opscope.tracers.torch import private
+from opscope.tracers.torch.kept import modules_in
 from opscope.tracers.torch.private import the_torch
 
 from .compiling import Compiled, Owners, add_break, compiled_run, no_graph
 from .errors import cannot
 from .fxgraph import Built, FxGraph, Named
-from .guard import modules_in, unchanged
+from .guard import unchanged
 from .listings import of_fx
 from .origin import origin
 from .places import Places

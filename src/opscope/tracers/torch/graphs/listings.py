@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from opscope.ir import Listing
+from opscope.ir.widths import left, width
 
 from .fxgraph import target_text
 
@@ -41,9 +42,9 @@ def _lines(text: str, made: re.Pattern[str], nodes: Mapping[str, int]) -> list[t
 def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Columns of text as torch's print_tabular has them, which needs a package that few have."""
     cells = [[_cell(text) for text in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    widths = [max(map(width, column)) for column in zip(header, *cells, strict=True)]
     table = [header, ["-" * width for width in widths], *cells]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
+    return "\n".join("  ".join(map(left, row, widths)).rstrip() for row in table)
 
 
 def _cell(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,11 +11,15 @@ from types import FrameType, MethodType
 from typing import Any
 
 from opscope.errors import OpscopeError
+from opscope.tracers.arguments import is_a
 from opscope.tracers.contract import Count, Held
-from opscope.tracers.frames import OWN
-from opscope.tracers.torch.graphs.guard import modules_in, unchanged
+from opscope.tracers.frames import OWN, frame_at
+from opscope.tracers.torch.graphs.guard import unchanged
+from opscope.tracers.torch.kept import free_memory, modules_in
+from opscope.tracers.torch.parts import parts, stored
 from opscope.tracers.torch.private import fake_maker, find, the_torch
 from opscope.tracers.torch.recorder import record_call
+from opscope.tracers.torch.recorder.wrapped import plain
 
 from .copies import copied
 from .subject import mapped, tensors_in
@@ -68,9 +71,10 @@ def _on_real(
     target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool, caller: FrameType, tensors: list[Any]
 ) -> Any:
     with ExitStack() as stack:
-        stack.enter_context(unchanged(target))
+        # The model's own arguments too: some models write to them, or fill a cache that they are given.
+        before_write = stack.enter_context(unchanged(target, args, kwargs, numbers=False)).kept.before_write
         stack.enter_context(_gradients_kept(tensors))
-        return record_call(_called(target, train), args, kwargs, caller=caller, lean=True)
+        return record_call(_called(target, train), args, kwargs, caller=caller, lean=True, before_write=before_write)
 
 
 @contextmanager
@@ -138,7 +142,7 @@ def _on_fake(
     for tensor in held:
         if id(tensor) not in memo and memory[_place(tensor)] == 1 and _is_plain(tensor):
             memo[id(tensor)] = _quickly_faked(make, tensor)
-    with unchanged(target), mode:
+    with unchanged(), mode:  # what runs is the copy
         for tensor in held:
             if id(tensor) not in memo:
                 memo[id(tensor)] = _faked(mode, tensor)
@@ -222,7 +226,7 @@ def _guessing(guesses: list[str]) -> Generator[None, None, None]:
                 return func(*args, **(kwargs or {}))
             dtype = args[0].dtype
             guess = True if dtype == torch.bool else 1.0 if dtype.is_floating_point else 1
-            frame: FrameType | None = sys._getframe(1)
+            frame: FrameType | None = frame_at(1)
             while frame is not None and frame.f_code.co_filename.startswith((root, OWN)):
                 frame = frame.f_back
             where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "somewhere"
@@ -238,9 +242,8 @@ def _guessing(guesses: list[str]) -> Generator[None, None, None]:
 
 def _tensors(modules: list[Any]) -> list[Any]:
     """Parameters and buffers, each once."""
-    parts = [part for module in modules for part in module.modules()]
-    held = [t for part in parts for t in (*part._parameters.values(), *part._buffers.values()) if t is not None]
-    return list({id(tensor): tensor for tensor in held}.values())
+    held = [t for part in parts(*modules) for where in ("_parameters", "_buffers") for _, t in stored(part, where)]
+    return list({id(tensor): tensor for tensor in held if is_a(tensor, the_torch().Tensor)}.values())
 
 
 def _is_real(tensor: Any) -> bool:
@@ -248,18 +251,20 @@ def _is_real(tensor: Any) -> bool:
 
 
 def _held(modules: list[Any]) -> Iterator[Held]:
-    """Parameters, unique by their memory: two parts of one flat buffer are two."""
-    by_place: dict[Any, tuple[list[str], Any]] = {}
+    """Parameters, unique by their memory: two parts of one flat buffer are two. Of those that are spread over several
+    processes (DTensor), the part that is here."""
+    by_place: dict[Any, tuple[list[str], Any, bool]] = {}
     for module in modules[:1]:
-        for name, tensor in module.named_parameters(remove_duplicate=False):
-            by_place.setdefault(_window(tensor), ([], tensor))[0].append(name)
-    for names, tensor in by_place.values():
+        for path, outer in module.named_parameters(remove_duplicate=False):
+            for name, tensor in plain(outer, path):
+                by_place.setdefault(_window(tensor), ([], tensor, bool(outer.requires_grad)))[0].append(name)
+    for names, tensor, is_trained in by_place.values():
         yield Held(
             tuple(names),
             str(tensor.dtype).removeprefix("torch."),
             tensor.numel(),
             tensor.numel() * tensor.element_size(),
-            bool(tensor.requires_grad),
+            is_trained,
         )
 
 
@@ -282,14 +287,5 @@ def _fits(tensors: list[Any], train: bool) -> bool:
     """Whether the memory that is free will do, by a rough measure."""
     needed = sum(t.numel() * t.element_size() for t in tensors if t.is_meta)
     there = sum(t.numel() * t.element_size() for t in tensors if _is_real(t))
-    free = _free_memory()
+    free = free_memory()
     return free is None or needed + there * ((_TRAINED if train else _SPARE) - 1) < free
-
-
-def _free_memory() -> int | None:
-    try:
-        with open("/proc/meminfo") as file:
-            rows = dict(line.split(":", 1) for line in file)
-        return int(rows["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return None

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from opscope.ir import Capture, Frame
+from opscope.tracers.torch.graphs import fx
 from opscope.tracers.torch.graphs.frames import is_users
-from opscope.tracers.torch.private import the_torch
+from opscope.tracers.torch.private import the_torch, uncompiled
 
-from .subject import Arguments, Subject, alone, copied, mapped, numbers_kept, tensors_in
+from .subject import Arguments, Subject, alone, copied, mapped, tensors_in
 
 # Operators by which numbers get into Python, or decide how large a result is.
 _READS = (
@@ -49,11 +50,11 @@ class Finding(NamedTuple):
 class Inputs:
     """Other inputs, and what the model does with them."""
 
-    def __init__(self, subject: Subject, recorded: Capture) -> None:
+    def __init__(self, subject: Subject, recorded: Capture | None) -> None:
         self.branch: Line | None = None  # where another input goes another way
         self.reads: list[Line] = []  # where Python reads numbers
         self.results: list[tuple[Arguments, Any]] = []
-        if not subject.has_numbers():
+        if recorded is None or not subject.has_numbers():
             return
         first = _account(recorded)
         self.reads = list(dict.fromkeys(_line(row.frames) for row in first if row.is_read))
@@ -80,7 +81,7 @@ def check(subject: Subject, how: str, capture: Capture, inputs: Inputs) -> Findi
         return None  # the others fail on what leaves torch unseen, and to trace once more may take as long as at first
     try:
         with subject.trial() as (target, args, kwargs):
-            traced = make(target, args, kwargs, strict=how == "export-strict")
+            traced = make(uncompiled(target), args, kwargs, strict=how == "export-strict")
             agrees = [_agrees(traced, given, result) for given, result in inputs.results]
     except Exception:
         agrees = [None]
@@ -113,7 +114,7 @@ def _jit_trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], stric
 
 
 def _fx(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], strict: bool) -> Any:
-    return the_torch().fx.symbolic_trace(target)
+    return fx.Traced(target, args, kwargs)
 
 
 def _export(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], strict: bool) -> Any:
@@ -140,9 +141,8 @@ def _agrees(traced: Any, given: Arguments, expected: Any) -> bool | None:
     torch = the_torch()
 
     args, kwargs = copied(given)
-    modules = [traced] if isinstance(traced, torch.nn.Module) else []
     try:
-        with alone(traced), numbers_kept(modules), torch.no_grad():
+        with alone(traced), torch.no_grad():
             found = list(tensors_in(traced(*args, **kwargs)))
     except Exception:
         return False

@@ -7,13 +7,15 @@ import copy
 import io
 import logging
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any, cast
 
 from opscope.ir import Capture
-from opscope.tracers.torch.graphs.guard import modules_in, unchanged
+from opscope.tracers.arguments import is_a, items_of
+from opscope.tracers.torch.graphs.guard import unchanged
+from opscope.tracers.torch.kept import modules_in
 from opscope.tracers.torch.private import find, the_torch
 from opscope.tracers.torch.recorder import record_call
 
@@ -49,8 +51,7 @@ class Subject:
             # The copy is made inside: its random numbers are put back as well.
             target = copy.deepcopy(self.target) if self.can_copy else self.target
             args, kwargs = copied(given or self.given)
-            with contextlib.nullcontext() if self.can_copy else numbers_kept(modules_in((self.target,))):
-                yield target, args, kwargs
+            yield target, args, kwargs
 
     def run(self, given: Arguments) -> Any:
         """What the target returns for these arguments."""
@@ -72,8 +73,6 @@ class Subject:
 @contextmanager
 def alone(target: Any) -> Generator[None, None, None]:
     """Whatever runs in here: torch is left as it was, and nobody hears of it."""
-    torch = the_torch()
-
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
@@ -82,7 +81,6 @@ def alone(target: Any) -> Generator[None, None, None]:
         logging.disable(logging.CRITICAL)
         stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
         stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
         stack.enter_context(_dynamo_kept())
         stack.enter_context(unchanged(target))
         yield
@@ -104,35 +102,6 @@ def _dynamo_kept() -> Generator[None, None, None]:
                 setattr(settings, name, before[name])
         if reset is not None:
             reset()
-
-
-@contextmanager
-def numbers_kept(modules: list[Any]) -> Generator[None, None, None]:
-    """Parameters and buffers get their numbers back. Those that nobody wrote to are not touched: writing, even the
-    same numbers, would spoil a backward pass that the user has not run yet."""
-    torch = the_torch()
-
-    with torch.no_grad():
-        kept = [(t, t.detach().clone()) for m in modules for t in (*m.parameters(), *m.buffers()) if _is_plain(t)]
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for tensor, numbers in kept:
-                if tensor.shape == numbers.shape and not same_bits(tensor, numbers):
-                    tensor.copy_(numbers)
-
-
-def _is_plain(tensor: Any) -> bool:
-    return type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_meta and not tensor.is_inference()
-
-
-def same_bits(a: Any, b: Any) -> bool:
-    torch = the_torch()
-
-    if a.dtype.is_floating_point or a.dtype.is_complex:  # a NaN is not equal to itself
-        return bool(torch.allclose(a, b, rtol=0, atol=0, equal_nan=True))
-    return bool(torch.equal(a, b))
 
 
 # -- nests of arguments and results -------------------------------------------------------------------
@@ -162,17 +131,11 @@ def mapped(change: Callable[[Any], Any], value: Any) -> Any:
 
 def tensors_in(value: Any, depth: int = 8) -> Iterator[Any]:
     """The tensors in a nest, those of a dict by its keys."""
-    if isinstance(value, the_torch().Tensor):
+    if is_a(value, the_torch().Tensor):
         yield value
-    elif not depth:
-        return
-    elif isinstance(value, list | tuple):
-        for item in cast("list[Any]", value):
+    elif depth:
+        items = list(items_of(value))
+        if not is_a(value, (list, tuple)):
+            items.sort(key=lambda item: item[0])
+        for _, item in items:
             yield from tensors_in(item, depth - 1)
-    elif isinstance(value, Mapping):
-        held = cast("Mapping[Any, Any]", value)
-        for key in sorted(held, key=str):
-            yield from tensors_in(held[key], depth - 1)
-    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        for name in sorted(cast("dict[str, Any]", value.__dataclass_fields__)):
-            yield from tensors_in(getattr(value, name, None), depth - 1)

@@ -41,9 +41,13 @@ def ways(
     began = time.perf_counter()
     recorded = _recorded(subject)
     seconds = time.perf_counter() - began
-    inputs = specialization.Inputs(subject, recorded)
-    rows = [_recorder_row(recorded, inputs, seconds)]
-    captures = {"record": recorded} if keep else {}
+    inputs = specialization.Inputs(subject, recorded if isinstance(recorded, Capture) else None)
+    captures: dict[str, Capture] = {}
+    if isinstance(recorded, Capture):
+        rows = [_recorder_row(recorded, inputs, seconds)]
+        captures = {"record": recorded} if keep else {}
+    else:
+        rows = [_failed("record", recorded, subject, seconds)]
     for how in ORDER[1:]:
         progress(how)
         row, capture = _try(subject, how, inputs)
@@ -53,18 +57,29 @@ def ways(
     return Ways(describe(target), tuple(rows), captures)
 
 
-def _recorded(subject: Subject) -> Capture:
-    """What the model really does. If it cannot even run, no way will work, and there is nothing to compare."""
+def _recorded(subject: Subject) -> Capture | Exception:
+    """What the model really does, or why the recorder cannot see it. If the model cannot even run, no way will work,
+    and there is nothing to compare."""
     try:
         return subject.record()
     except OpscopeError:
         raise
     except Exception as error:
-        found = cannot("record", error, subject.caller)
-        where = f" at {short(found.file, found.line)}" if found.file else ""
-        raise OpscopeError(
-            f"the model fails on these arguments{where}: {type(error).__name__}: {found.reason}"
-        ) from error
+        try:
+            subject.run(subject.given)
+        except Exception:
+            found = cannot("record", error, subject.caller)
+            where = f" at {short(found.file, found.line)}" if found.file else ""
+            raise OpscopeError(
+                f"the model fails on these arguments{where}: {type(error).__name__}: {found.reason}"
+            ) from error
+        return error
+
+
+def _failed(how: str, error: Exception, subject: Subject, seconds: float) -> Way:
+    found = error if isinstance(error, CannotCapture) else cannot(how, error, subject.caller)
+    where = short(found.file, found.line) if found.file else ""
+    return Way(how, False, reason=found.reason, where=where, seconds=seconds)
 
 
 def _recorder_row(capture: Capture, inputs: specialization.Inputs, seconds: float) -> Way:
@@ -79,9 +94,7 @@ def _try(subject: Subject, how: str, inputs: specialization.Inputs) -> tuple[Way
         with subject.trial() as (target, args, kwargs):
             capture = graphs.capture(how, target, args, kwargs, caller=subject.caller)
     except Exception as error:
-        found = error if isinstance(error, CannotCapture) else cannot(how, error, subject.caller)
-        where = short(found.file, found.line) if found.file else ""
-        return Way(how, False, reason=found.reason, where=where, seconds=time.perf_counter() - began), None
+        return _failed(how, error, subject, time.perf_counter() - began), None
     seconds = time.perf_counter() - began
     finding = specialization.check(subject, how, capture, inputs)
     where = short(finding.file, finding.line) if finding is not None and finding.file else ""
@@ -151,8 +164,9 @@ def _graphs(how: str, capture: Capture) -> list[str]:
         found = [f"{words} ({short(place[1], int(place[2]))})" if place else words]
     if again:
         found.append(f"{again} compiled again")
-    if any(stage.name.startswith("inference") for stage in capture.stages):
-        found.append("the backward pass, because nothing requires a gradient")
+    if without := sum(stage.name.startswith("inference") for stage in capture.stages):
+        which = "" if without == count else f" of {without} of them, in which"
+        found.append(f"the backward pass{which or ', because'} nothing requires a gradient")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -21,8 +22,9 @@ def record_call(
     caller: FrameType,
     lean: bool = False,
     fakes: Any = None,
+    before_write: Callable[[list[Any]], None] | None = None,
 ) -> Capture:
-    """Call a module or a function once, under the recorder. `lean`, `fakes`: see Session."""
+    """Call a module or a function once, under the recorder. `lean`, `fakes`, `before_write`: see Session."""
     torch = the_torch()
     owner = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
     model = owner if isinstance(owner, torch.nn.Module) else None
@@ -35,6 +37,7 @@ def record_call(
         hide_root=model is not None,
         lean=lean,
         fakes=fakes,
+        before_write=before_write,
     )
     try:
         result = target(*args, **kwargs)

@@ -21,6 +21,17 @@ class StepEnd(NamedTuple):
     ended: int
 
 
+@dataclass(frozen=True)
+class Lost:
+    """Operators that ran and could not be recorded: the same one, in the same call, for the same reason."""
+
+    op: str
+    call: int
+    is_backward: bool
+    reason: str
+    count: int
+
+
 @dataclass
 class Names:
     """What memory is called: by storage and window, and by storage alone where that says enough."""
@@ -52,8 +63,9 @@ class Account:
     first_sequence: int
     has_sequences: bool
     version: str
-    lost: int
-    failure: Exception | None
+    lost: list[Lost]
+    unseen: list[int]  # calls of modules in threads that were not recorded
+    unmeasured: dict[str, int]  # why the numbers of values could not be taken, and how often
 
 
 class Columns:

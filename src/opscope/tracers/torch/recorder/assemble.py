@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from opscope.ir import Capture, Frame, Graph, GraphBuilder, Origin, Pools, Stage, Table
+from opscope.ir import Capture, Frame, Gap, Graph, GraphBuilder, Origin, Pools, Stage, Table
+from opscope.ir.attributes import NESTED, SPARSE, UNPAIRED
+from opscope.ir.gaps import note
 from opscope.ir.measurements import TIMES, VALUES, times_table, values_table
 from opscope.tracers.torch.words import attribute, tensor_type
 
 from .account import Account, Columns
 from .placement import FORWARD_BEFORE, Placement
+from .places import COMPILED
 
 
 def assemble(account: Account) -> Capture:
@@ -37,6 +41,7 @@ class _Assembly:
         capture.stages.append(Stage("recorded", graph))
         capture.tables.update(self._tables())
         capture.warnings.extend([*self._placed.warnings, *self._warnings])
+        note(capture, 0, self._gaps())
         return capture
 
     # -- values -----------------------------------------------------------------------------------
@@ -79,6 +84,7 @@ class _Assembly:
         known: dict[tuple[Any, ...], int] = {}
         rows: list[int] = []
         reasons: Counter[str] = Counter()
+        self._has_odd = any(window.parts is not None or window.layout for window in self._r.memory.windows)
         begin = 0
         for i in range(self._count):
             why = self._placed.why_alone(i) if self._placed.phases[i] != "forward" else ""
@@ -86,17 +92,23 @@ class _Assembly:
                 reasons[why.partition(" of ")[0]] += 1
             device = self._device(begin, log.output_end[i])
             begin = log.output_end[i]
-            key = (log.constant[i], log.node_name[i], why, device)
+            is_compiled = bool(self._r.places.flags[log.place[i]] & COMPILED)
+            odd = self._odd_tensors(i) if self._has_odd else ""
+            key = (log.constant[i], log.node_name[i], why, device, is_compiled, odd)
             if key not in known:
                 attrs = dict(sets[key[0]]) if key[0] >= 0 else {}
+                attrs |= json.loads(odd) if odd else {}
                 if key[1]:
                     attrs["autograd"] = log.node_names[key[1]]
                 if why:
-                    attrs["unpaired"] = why
+                    attrs[UNPAIRED] = why
                 if device:
                     attrs["device"] = device
+                if is_compiled:
+                    attrs["compile"] = "recorded as it runs without torch.compile"
                 known[key] = self._pools.attrs(attrs)
             rows.append(known[key])
+        self._name_compiled()
         unseen = reasons.get(FORWARD_BEFORE, 0)
         if unseen:
             self._warnings.append(
@@ -107,6 +119,40 @@ class _Assembly:
                 f"torch {self._r.version} does not tell which operator a gradient belongs to: none are joined"
             )
         return rows
+
+    def _name_compiled(self) -> None:
+        """What torch.compile would have taken, by module or by line."""
+        log, places, pools = self._log, self._r.places, self._pools
+        where: dict[str, int] = {}
+        for i in range(self._count):
+            if places.flags[log.place[i]] & COMPILED:
+                path = pools.scope_path(self._placed.scopes[i]).partition("/")[0] if log.call[i] >= 0 else ""
+                where[path or _at(places.frames(log.place[i])).removeprefix("from ")] = 1
+        if where:
+            named = ", ".join(list(where)[:3]) + (", …" if len(where) > 3 else "")
+            self._warnings.append(
+                f"torch.compile stood aside while this was recorded: {named} ran as written, operator by operator "
+                "(how='dynamo' and how='joint' show what the compiler takes)"
+            )
+
+    def _odd_tensors(self, i: int) -> str:
+        """What the types of nested and sparse tensors do not say, as JSON: the sizes of their parts, how many numbers
+        they store."""
+        log, memory = self._log, self._r.memory
+        nested: dict[str, dict[str, Any]] = {}
+        sparse: dict[str, dict[str, Any]] = {}
+        uses = range(log.use_end[i - 1] if i else 0, log.use_end[i])
+        read = [(log.argument_names[log.use_argument[use]], log.use_value[use]) for use in uses]
+        made = enumerate(log.output_value[log.output_end[i - 1] if i else 0 : log.output_end[i]])
+        named = [("arguments", *row) for row in read] + [("results", str(slot), value) for slot, value in made]
+        for where, name, value in named:
+            window = memory.windows[memory.window_number(value)] if value >= 0 else None
+            if window is not None and window.parts is not None:
+                nested.setdefault(where, {})[name] = window.parts
+            if window is not None and window.layout:
+                sparse.setdefault(where, {})[name] = window.entries
+        found = {name: table for name, table in ((NESTED, nested), (SPARSE, sparse)) if table}
+        return json.dumps(found) if found else ""
 
     def _constant_attributes(self, index: int) -> dict[str, Any]:
         """The arguments that are not tensors, by name."""
@@ -174,12 +220,27 @@ class _Assembly:
             tables[TIMES] = times_table(0, "node", range(self._count), nanoseconds)
         if self._log.measured:
             tables[VALUES] = values_table(0, self._log.measured)
-        if self._r.lost:
-            self._warnings.append(
-                f"{self._r.lost} operators ran but could not be recorded: {type(self._r.failure).__name__}: "
-                f"{self._r.failure}"
-            )
+        for reason, count in self._r.unmeasured.items():
+            self._warnings.append(f"the numbers of {count} results could not be taken ({reason})")
         return tables
+
+    def _gaps(self) -> list[Gap]:
+        """What ran and is not in the graph."""
+        scope_of = self._placed.scope_of_call
+        gaps = [
+            Gap(
+                lost.reason,
+                lost.count,
+                scope_of(lost.call),
+                is_inside=False,
+                phase="backward" if lost.is_backward else "forward",
+                op=lost.op,
+            )
+            for lost in self._r.lost
+        ]
+        why = "the module was called in a thread that was there before the recording, whose operators nobody records"
+        scopes = Counter(scope_of(call) for call in self._r.unseen)
+        return gaps + [Gap(why, scope=scope) for scope in scopes]
 
 
 def _producers(log: Columns, values: int, seen_through: dict[int, int]) -> list[int]:

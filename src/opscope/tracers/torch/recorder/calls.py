@@ -6,12 +6,12 @@ A module that is called twice makes two calls. A call knows the steps from the m
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from types import FrameType
 from typing import Any, NamedTuple
 
+from opscope.tracers.frames import frame_at
 from opscope.tracers.torch import private
 
 from .names import Modules, Step
@@ -46,6 +46,10 @@ class Calls:
         self.rows: list[Call] = []
         self.active: dict[int, list[Active]] = {}  # by thread
         self._last: dict[int, tuple[weakref.ref[Any], int]] = {}  # id of a module -> its last call
+        self._home = threading.get_ident()
+        self._modes = private.modes_here(torch)
+        self.lock = threading.RLock()  # several threads may write to what is recorded
+        self.unseen: list[int] = []  # calls in threads that are not recorded
         self._handles = private.watch_modules(torch, self._enter, self._leave)
 
     def remove(self) -> None:
@@ -55,25 +59,40 @@ class Calls:
         self.active.clear()
 
     def _enter(self, module: Any, args: Any) -> None:
-        frame = sys._getframe(1)
-        stack = self.active.setdefault(threading.get_ident(), [])
-        self._drop_ended(stack, frame)
-        top = stack[-1] if stack else None
-        parent = top.call if top else -1
-        is_recomputed = self.rows[parent].is_recomputed if top else self._current_node() is not None
-        stop, outside = (top.frame, top.place) if top else (self._base, 0)
-        place = 0 if self._lean else self._places.at(frame, stop, outside)
-        steps = self._modules.steps(module, top.module if top else None, frame)
-        call = len(self.rows)
-        self.rows.append(Call(parent, steps, place, is_recomputed))
-        stack.append(Active(call, id(module), frame, place))
-        self._last[id(module)] = weakref.ref(module), call
+        frame, thread = frame_at(1), threading.get_ident()
+        if thread != self._home and not self._modes():
+            self._enter_unseen(module, frame, thread)
+            return
+        with self.lock:
+            stack = self.active.setdefault(thread, [])
+            self._drop_ended(stack, frame)
+            top = stack[-1] if stack else None
+            parent = top.call if top else -1
+            is_recomputed = self.rows[parent].is_recomputed if parent >= 0 else self._current_node() is not None
+            stop, outside = (top.frame, top.place) if top else (self._base, 0)
+            place = 0 if self._lean else self._places.at(frame, stop, outside)
+            steps = self._modules.steps(module, top.module if top and parent >= 0 else None, frame)
+            call = len(self.rows)
+            self.rows.append(Call(parent, steps, place, is_recomputed))
+            stack.append(Active(call, id(module), frame, place))
+            self._last[id(module)] = weakref.ref(module), call
+
+    def _enter_unseen(self, module: Any, frame: FrameType, thread: int) -> None:
+        """A module that the recording knows is called in a thread that has no dispatch mode: nobody records it."""
+        with self.lock:
+            if self._modules.knows(module) and thread not in self.active:
+                self.unseen.append(len(self.rows))
+                self.rows.append(Call(-1, self._modules.steps(module, None, frame), 0, False))
+                self.active[thread] = [Active(self.unseen[-1], id(module), frame, 0)]
 
     def _leave(self, module: Any, args: Any, result: Any) -> None:
-        stack = self.active.get(threading.get_ident())
+        thread = threading.get_ident()
+        stack = self.active.get(thread)
         while stack:
             if stack.pop().module == id(module):
                 break
+        if not stack and thread != self._home:
+            self.active.pop(thread, None)
 
     def _drop_ended(self, stack: list[Active], frame: FrameType) -> None:
         """Forget calls that an exception left without telling us: their frame is not below us any more."""

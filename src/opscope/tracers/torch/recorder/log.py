@@ -36,6 +36,7 @@ FIELDS = (
     "output_end",
 )
 _ROW = 8 * len(FIELDS)  # bytes
+_ends = struct.Struct("2q").unpack  # the last two fields
 pack = struct.Struct(f"{len(FIELDS)}q").pack
 
 
@@ -59,6 +60,12 @@ class Log:
     def count(self) -> int:
         """How many operators were recorded."""
         return len(self.rows) // _ROW
+
+    def drop_unfinished(self) -> None:
+        """Forget what was noted of an operator that got no row."""
+        uses, outputs = _ends(self.rows[-16:]) if self.rows else (0, 0)
+        del self.uses[uses:]
+        del self.output_value[outputs:]
 
     def column(self, name: str) -> list[int]:
         table: npt.NDArray[np.int64] = np.frombuffer(self.rows, dtype=np.int64).reshape(-1, len(FIELDS))

@@ -11,7 +11,10 @@ tensor goes, but its address is not given to another storage while we record.
 from __future__ import annotations
 
 import weakref
+from math import prod
 from typing import Any, NamedTuple
+
+from opscope.tracers.torch import private
 
 WINDOW_BITS = 24  # of a place: the rest is the storage
 _ALL = -1  # the window of a write to a whole storage
@@ -19,12 +22,16 @@ _MOST_PARTS = 64  # writes to parts of one storage before the next write takes t
 
 
 class Window(NamedTuple):
-    """The part of a storage that a tensor shows, and how."""
+    """The part of a storage that a tensor shows, and how. Where a tensor has no one shape and no strides, the last
+    fields say what it has instead."""
 
     offset: Any
-    shape: Any
+    shape: Any  # None: not known
     stride: Any
     dtype: Any
+    parts: tuple[tuple[int, ...], ...] | None = None  # of a nested tensor: the sizes of each of its tensors
+    layout: str = ""  # of a sparse tensor: `sparse_csr`
+    entries: int | None = None  # of a sparse tensor: how many numbers it stores
 
 
 class Extent(NamedTuple):
@@ -57,8 +64,13 @@ class Memory:
         self.by_object: dict[int, int] = {}
         # Storage -> the writes to it (window, value), since one that wrote it all.
         self.parts: dict[int, list[tuple[int, int]]] = {}
+        self._first: dict[int, int] = {}  # storage -> the first value in it, among those looked at
+        self._looked_at = 0
         self._taken_in: set[int] = set()  # storages whose next write reads all the writes before it
         self.seen_through: dict[int, int] = {}  # a value -> the write that made it through another window
+        # A value that is older than its number -> the last value that was there when it was new: what a write made of a
+        # tensor is as old as the write, and what no operator made is older than all.
+        self._since: dict[int, int] = {}
         self.outside: list[tuple[int, Any]] = []  # values that no recorded operator made, with a weak reference
 
     # -- the hot path ---------------------------------------------------------------------------
@@ -122,10 +134,13 @@ class Memory:
     def _window(self, tensor: Any) -> int:
         try:
             shown = Window(tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
-        except (RuntimeError, NotImplementedError):  # sparse tensors and their like have no strides
-            shown = Window(0, tensor.shape, (), tensor.dtype)
+            if tensor.is_sparse:  # has strides, which say nothing
+                shown = _odd_window(tensor)
+        except (RuntimeError, NotImplementedError):
+            shown = _odd_window(tensor)
         try:
-            key: Any = tuple(shown)
+            # As `place_of` looks them up, where it can.
+            key: Any = tuple(shown) if shown.parts is not None or shown.layout else tuple(shown[:4])
             hash(key)
         except TypeError:  # symbolic sizes
             key = str(shown)
@@ -139,15 +154,17 @@ class Memory:
         self.place.append(place)
         self._newest[place] = value
         self.by_object[id(tensor)] = value
+        self._since[value] = -1
         self.outside.append((value, weakref.ref(tensor)))
         return value
 
     def _read_written(self, tensor: Any, place: int, own: int) -> int | list[int]:
         """Own value, and what was written since over the same bytes. Values are numbered in time."""
         storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
+        since = self._since.get(own, own)
         found: list[int] = []
         for written, value in reversed(self.parts[storage]):
-            if value <= own:
+            if value <= since:
                 break
             if self._covers(written, window):
                 found.append(value if self.window_number(value) == window else self._seen_through(tensor, place, value))
@@ -163,7 +180,7 @@ class Memory:
         self.place.append(place)
         self._newest[place] = value
         self.by_object[id(tensor)] = value
-        self.seen_through[value] = write
+        self.seen_through[value] = self._since[value] = write
         return value
 
     def _written(self, tensor: Any, place: int, value: int) -> None:
@@ -187,6 +204,22 @@ class Memory:
             return []
         self._taken_in.add(storage)
         return [value for _, value in writes]
+
+    def made_of(self, tensor: Any) -> list[int]:
+        """The values whose bytes a tensor shows that has just been made as a window on memory."""
+        place = self.place_of(tensor)
+        storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
+        found: list[int] = []
+        for written, value in reversed(self.parts.get(storage, ())):
+            covers = self._covers(written, window)
+            if covers or self._overlap(written, window):
+                found.append(value)
+            if covers:
+                return found[::-1]
+        for value in range(self._looked_at, len(self.place)):
+            self._first.setdefault(self.storage(value), value)
+        self._looked_at = len(self.place)
+        return [self._first.get(storage, -1), *found[::-1]]
 
     def _extent(self, window: int) -> Extent | None:
         if window not in self._extents:
@@ -256,12 +289,62 @@ class Memory:
                 self._free(address)
 
 
+def _odd_window(tensor: Any) -> Window:
+    """What a tensor shows that has no strides: sparse, nested, or of a kind that torch asks nothing about."""
+    if tensor.is_nested:
+        return _nested_window(tensor)
+    layout = str(tensor.layout).removeprefix("torch.")
+    try:
+        shape = tensor.shape
+    except (RuntimeError, NotImplementedError):
+        return Window(0, None, (), tensor.dtype)
+    if not layout.startswith("sparse_"):
+        return Window(0, shape, (), tensor.dtype)
+    return Window(0, shape, (), tensor.dtype, None, layout, private.stored_entries(tensor))
+
+
+def _nested_window(tensor: Any) -> Window:
+    """A nested tensor as one of all its numbers: sizes that all parts share stay, the others are one, added up."""
+    parts = private.nested_sizes(tensor)
+    if parts is None:
+        return Window(0, None, (), tensor.dtype)
+    shape = packed(parts)
+    strides: list[int] = []
+    count = 1
+    for size in reversed(shape):
+        strides.append(count)
+        count *= size
+    is_dense = bool(tensor.is_contiguous())
+    return Window(0, shape, tuple(reversed(strides)) if is_dense else (), tensor.dtype, parts)
+
+
+def packed(parts: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    """
+    >>> packed(((2, 8), (5, 8)))
+    (7, 8)
+    >>> packed(((3, 4, 6), (3, 5, 5)))
+    (3, 49)
+    """
+    if not parts:
+        return (0,)
+    columns = list(zip(*parts, strict=True))
+    same = [len(set(sizes)) == 1 for sizes in columns]
+    if all(same):
+        return (len(parts), *parts[0])
+    ragged = same.index(False)
+    total = sum(prod(size for size, is_same in zip(part, same, strict=True) if not is_same) for part in parts)
+    kept = [column[0] for column, is_same in zip(columns, same, strict=True) if is_same]
+    return (*kept[:ragged], total, *kept[ragged:])
+
+
 def _bytes(tensor: Any) -> int:
     return int(tensor.untyped_storage().nbytes())
 
 
 def _extent(shown: Window) -> Extent:
     size = int(shown.dtype.itemsize)
+    if shown.shape is None or len(shown.shape) != len(shown.stride):
+        raise TypeError("no strides")
     count, last = 1, 0
     for length, stride in zip(shown.shape, shown.stride, strict=False):
         count *= int(length)

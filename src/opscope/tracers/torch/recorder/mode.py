@@ -7,18 +7,21 @@ dictionary look-up where two would read nicer. benchmarks/bench_torch.py measure
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, cast
 
+from opscope.ir.attributes import INSIDE, MASK_SHOWS, ROWS, WRITTEN_BEFORE
 from opscope.ir.measurements import measured
-from opscope.tracers.frames import locals_of
+from opscope.tracers.arguments import is_a
+from opscope.tracers.frames import frame_at, locals_of
 from opscope.tracers.torch import private
 from opscope.tracers.torch.words import numbers_of
 
+from .account import Lost
 from .calls import Calls
 from .clock import clock as clock_of
 from .fakes import FakeResults
@@ -26,8 +29,10 @@ from .log import ACCUMULATES, ARGUMENT_BITS, GRAD_ENABLED, IN_BACKWARD, NO_SEQUE
 from .masks import shown_by
 from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
-from .schemas import OTHER, TENSOR, Schema
+from .schemas import OFFSETS, OTHER, TENSOR, Schema
+from .wrapped import OPAQUE, described, plain
 
+_LONGEST_REASON = 200
 _ACCUMULATE_GRAD = 2**64 - 1  # what autograd gives as the sequence number of AccumulateGrad
 
 
@@ -46,15 +51,22 @@ class Recorder:
         values: bool = False,
         lean: bool = False,
         fakes: FakeResults | None = None,
+        before_write: Callable[[list[Any]], None] | None = None,
     ) -> None:
         self.log = Log()
         self.is_on = True
-        self.lost = 0
-        self.failure: Exception | None = None
+        self._lost: Counter[tuple[str, int, bool, str]] = Counter()  # see account.Lost
+        self.unmeasured: Counter[str] = Counter()
+        self.threads: Mapping[int, int] = {}  # thread -> its number, of those that work for this one
+        self._opaque: set[Any] = set()  # classes of tensors that hold no others
+        self._open: set[Any] = set()  # and of those that do
+        self._passing: dict[int, Any] = {}  # thread -> the operator that goes on to the class of its arguments
+        self._around: dict[int, str] = {}  # thread -> the operator on such tensors that others run inside of
         self.named: dict[int, Any] = {}  # storages that have a name already
         self.variables: dict[int, str] = {}  # value from outside -> the variable that held it
         self._torch = torch
         self._tensor: type[Any] = torch.Tensor
+        self._module: type[Any] = torch.nn.Module
         self._memory = memory
         self._calls = calls
         self._places = places
@@ -63,6 +75,7 @@ class Recorder:
         self._values = values
         self._lean = lean  # without the Python lines that operators are called from
         self._fakes = fakes
+        self._before_write = before_write
         self._storage: Any = torch.UntypedStorage
         self._seen_outside = 0
         self._schemas: dict[Any, int] = {}
@@ -86,9 +99,12 @@ class Recorder:
         times, values, home = self._times, self._values, threading.get_ident()
         clock = clock_of(self._torch) if times else time.perf_counter
 
-        frame_at, caller, grad_enabled = sys._getframe, self._caller(), self._grad_enabled
+        caller, grad_enabled = self._caller(), self._grad_enabled
         engine, nodes, lean = self._engine, self._nodes, self._lean
         run = self._fakes.run if self._fakes is not None else None
+        opaque, around_others, numbers = self._opaque, self._around, self.threads
+        # A lock is taken only once another thread works for this recording: `threads` has none before.
+        acquire, release = self._calls.lock.acquire, self._calls.lock.release
 
         def dispatch(
             mode: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -101,11 +117,14 @@ class Recorder:
             if number is None:
                 number = self._new_schema(func)
             schema = schemas[number]
+            if types and not opaque.issuperset(types) and self._goes_inside(schema, types):
+                return self._inside(mode, schema, func, types, args, kwargs)
             if not schema.computes:
                 return func(*args, **kwargs) if run is None else run(func, args, kwargs)
             uses: list[int] = []
             constants: list[Any] = [number]
             written: list[Any] | None = None
+            is_locked = numbers and acquire()
             try:
                 # Before it runs: in-place operators change what their arguments show.
                 for (name, kind, argument), value in zip(schema.slots, args):  # noqa: B905 (defaults are left out)
@@ -131,25 +150,41 @@ class Recorder:
                     self._rare_inputs(schema, args, kwargs, uses, constants)
                 if len(outside) != self._seen_outside:
                     self._name_outside(caller(frame_at(0).f_back))
-                if schema.has_mask:
-                    self._look_at_mask(schema.mask(args, kwargs), constants)
-                if schema.may_write:
-                    written = self._about_to_write(schema, args, kwargs, uses)
+                if not schema.is_plain:
+                    if schema.asks_numbers:
+                        self._look_at_numbers(schema, args, kwargs, constants)
+                    if schema.may_write:
+                        written = self._about_to_write(schema, args, kwargs, uses)
+                    elif schema.shows_more:
+                        written = []
+                if around_others:
+                    self._note_around(constants)
             except Exception as error:
-                self._lose(error)
-                return func(*args, **kwargs)
+                self._lose(error, schema)
+                number = -1
+            except BaseException:  # a signal; the script may go on
+                log.drop_unfinished()
+                raise
+            finally:
+                if is_locked:
+                    release()
+            if number < 0:
+                return func(*args, **kwargs) if run is None else run(func, args, kwargs)
             sequence = sequence_number() - 1
             began = clock() if times else 0.0
             out = func(*args, **kwargs) if run is None else run(func, args, kwargs)
             took = clock() - began if times else 0.0
+            is_locked = numbers and acquire()
             try:
                 if written is None and isinstance(out, tensor_type):
                     outputs_log.append(made(out, False))
                 else:
+                    if schema.shows_more:
+                        self._uses_what_it_shows(out, schema, uses)
                     self._outputs(out, written or [])
                 ident = thread()
                 if ident != home:
-                    log.threads[log.count] = ident
+                    log.threads[log.count] = numbers.get(ident, ident)
                 active = active_calls.get(ident)
                 if active:
                     call, _, stop, around = active[-1]
@@ -198,9 +233,15 @@ class Recorder:
                 if times:
                     log.seconds.append(took)
                 if values:
-                    self._measure(out)
+                    self._measured(out, written or [])
             except Exception as error:
-                self._lose(error)
+                self._lose(error, schema)
+            except BaseException:
+                log.drop_unfinished()
+                raise
+            finally:
+                if is_locked:
+                    release()
             return out
 
         return dispatch
@@ -245,15 +286,24 @@ class Recorder:
     ) -> list[Any]:
         """The tensors that will be written. After many writes to parts of one tensor, the next one reads them all."""
         written = schema.written(args, kwargs)
+        if self._before_write is not None:
+            self._before_write(written)
         for tensor in written:
             for part in self._memory.pending(tensor):
-                uses.append(part << ARGUMENT_BITS | self._argument("written before"))
+                uses.append(part << ARGUMENT_BITS | self._argument(WRITTEN_BEFORE))
         return written
 
-    def _look_at_mask(self, mask: Any, constants: list[Any]) -> None:
-        """Whether a mask is causal is in its numbers alone, which only the recorder sees."""
+    def _look_at_numbers(self, schema: Schema, args: Any, kwargs: Any, constants: list[Any]) -> None:
+        """What is in the numbers of an argument alone, which only the recorder sees: where the groups of a product end,
+        whether a mask is causal."""
+        if OFFSETS in schema.by_name:
+            ends = schema.argument(OFFSETS, args, kwargs)
+            if type(ends) is self._tensor and not ends.is_meta and ends.numel():
+                constants += [ROWS, int(ends[-1])]
+            return
+        mask = schema.mask(args, kwargs)
         if isinstance(mask, self._tensor) and (shown := shown_by(self._torch, mask)) is not None:
-            constants += ["mask_shows", shown]
+            constants += [MASK_SHOWS, shown]
 
     def _new_schema(self, func: Any) -> int:
         number = self._schemas[func] = len(self.log.schemas)
@@ -301,13 +351,18 @@ class Recorder:
 
     # -- after ------------------------------------------------------------------------------------
 
+    def _uses_what_it_shows(self, out: Any, schema: Schema, uses: list[int]) -> None:
+        """A view of more than its argument: of all that was written there."""
+        if isinstance(out, self._tensor):
+            argument = schema.slots[0][2]
+            known = {use >> ARGUMENT_BITS for use in uses} | {-1}
+            shown = [value for value in self._memory.made_of(out) if value not in known]
+            uses.extend([value << ARGUMENT_BITS | argument for value in shown])
+
     def _outputs(self, out: Any, written: list[Any]) -> None:
         made = self._memory.made
-        returned = self._tensors(out)
         writes = {id(tensor) for tensor in written}
-        found = [made(tensor, id(tensor) in writes) for tensor in returned]
-        writes.difference_update([id(tensor) for tensor in returned])
-        found.extend([made(tensor, True) for tensor in written if id(tensor) in writes])
+        found = [made(tensor, id(tensor) in writes) for tensor in _made_and_written(self._tensors(out), written)]
         self.log.output_value.extend(found)
 
     def _tensors(self, out: Any) -> list[Any]:
@@ -327,6 +382,8 @@ class Recorder:
     def _accumulates(self, node: Any) -> None:
         variable = getattr(node, "variable", None)
         if variable is not None:
+            if self._open:
+                _, variable = next(plain(variable))
             self.log.accumulated[self.log.count] = self._memory.storage_of(variable)
 
     def _caller(self) -> Callable[[FrameType | None], FrameType | None]:
@@ -352,24 +409,96 @@ class Recorder:
         """What a module's generator does after the module returned it, belongs to that call."""
         while frame is not None and frame is not self._base:
             owner = locals_of(frame).get("self")
-            if owner is not None and hasattr(owner, "_modules"):
+            if is_a(owner, self._module):
                 call = self._calls.last_call(owner)
                 if call >= 0:
                     return call
             frame = frame.f_back
         return -1
 
-    def _measure(self, out: Any) -> None:
-        tensors = self._tensors(out)
+    # -- tensors of other classes -----------------------------------------------------------------
+
+    def _goes_inside(self, schema: Schema, types: Any) -> bool:
+        """Whether an operator has tensors among its arguments whose class runs others instead of it."""
+        for cls in types:
+            if cls not in self._opaque and cls not in self._open:
+                answers = getattr(cls, "__torch_dispatch__", None) != self._tensor.__torch_dispatch__
+                (self._open if answers and cls.__name__ not in OPAQUE else self._opaque).add(cls)
+        return not schema.is_higher_order and not self._opaque.issuperset(types)
+
+    def _inside(self, mode: Any, schema: Schema, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Let the class of the arguments answer, and record the operators that it runs."""
+        thread = threading.get_ident()
+        if self._passing.get(thread) is func:
+            del self._passing[thread]
+            return NotImplemented  # torch asks the class next, and we see what that runs
+        count, lost = self.log.count, len(self._lost)
+        around = self._around.get(thread)
+        self._passing[thread] = func
+        if schema.computes:
+            self._around[thread] = described(func, [*args, *kwargs.values()], types)
+        try:
+            private.push_mode(mode)
+            try:
+                out = func(*args, **kwargs)
+            finally:
+                private.pop_mode(mode)
+        finally:
+            self._passing.pop(thread, None)
+            if around is None:
+                self._around.pop(thread, None)
+            else:
+                self._around[thread] = around
+        if schema.computes and count == self.log.count and lost == len(self._lost):
+            self._lose(None, schema, types)
+        return out
+
+    def _note_around(self, constants: list[Any]) -> None:
+        around = self._around.get(threading.get_ident())
+        if around is not None:
+            constants += [INSIDE, around]
+
+    # -- measured, and lost -----------------------------------------------------------------------
+
+    def _measured(self, out: Any, written: list[Any]) -> None:
+        """The operator is recorded, whether its numbers can be read or not."""
+        try:
+            self._measure(out, written)
+        except Exception as error:
+            self.unmeasured[f"{type(error).__name__}: {' '.join(str(error).split())[:_LONGEST_REASON]}"] += 1
+
+    def _measure(self, out: Any, written: list[Any]) -> None:
+        tensors = _made_and_written(self._tensors(out), written)
         made = self.log.output_value[len(self.log.output_value) - len(tensors) :]
         for value, tensor in zip(made, tensors, strict=True):
             numbers = numbers_of(self._torch, tensor)
             if numbers is not None:
                 self.log.measured[value] = measured(numbers)
 
-    def _lose(self, error: Exception) -> None:
-        self.lost += 1
-        self.failure = self.failure or error
+    def _lose(self, error: Exception | None, schema: Schema, types: Any = ()) -> None:
+        """An operator ran and is not recorded. Of the exception only the text is kept: its frames hold tensors."""
+        if error is None:
+            names = ", ".join(sorted({cls.__name__ for cls in types}))
+            reason = f"{names} answers it without running an operator that a dispatch mode sees"
+        else:
+            self.log.drop_unfinished()
+            text = " ".join(str(error).split())
+            reason = f"recording it failed ({type(error).__name__}: {text[:_LONGEST_REASON]})"
+        active = self._calls.active.get(threading.get_ident())
+        is_backward = self._current_node() is not None
+        self._lost[schema.name, active[-1].call if active else -1, is_backward, reason] += 1
+
+    @property
+    def lost(self) -> list[Lost]:
+        return [Lost(*key, count) for key, count in self._lost.items()]
+
+
+def _made_and_written(returned: list[Any], written: list[Any]) -> list[Any]:
+    """What an operator returned, then what it wrote and did not return: the order of its outputs in the log."""
+    if not written:
+        return returned
+    known = {id(tensor) for tensor in returned}
+    return [*returned, *(tensor for tensor in written if id(tensor) not in known)]
 
 
 def _kind_of(value: Any, tensor_type: type[Any]) -> int:

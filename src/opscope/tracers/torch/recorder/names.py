@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any, NamedTuple, cast
 
 from opscope.tracers.frames import name_in_stack
+from opscope.tracers.torch.parts import named_parts, named_tensors
 
 
 class Step(NamedTuple):
@@ -47,12 +48,17 @@ class Modules:
         self._roots.append((name, weakref.ref(module)))
         top = () if self._hide_root and len(self._roots) == 1 else (Step(name, type(module).__name__),)
         by_path: dict[str, Way] = {"": top}  # whoever holds a module comes before it
-        for path, inner in module.named_modules(remove_duplicate=False):
+        for path, inner in named_parts(module):
             if path:
                 above, _, name = path.rpartition(".")
                 by_path[path] = (*by_path.get(above, top), Step(name, type(inner).__name__))
             self._references[id(inner)] = weakref.ref(inner)
             self._ways.setdefault(id(inner), []).append(by_path[path])
+
+    def knows(self, module: Any) -> bool:
+        """Whether it is a part of a model that the recording was given, or met."""
+        reference = self._references.get(id(module))
+        return reference is not None and reference() is module
 
     def roots(self) -> Iterator[tuple[str, Any]]:
         for name, reference in self._roots:
@@ -95,18 +101,19 @@ class Modules:
     def tensors(self) -> Iterator[Named]:
         """Parameters and buffers by their full names; the root's own name first where there are several."""
         main = self._main() if self._main is not None else None
-        held = [(name, module) for name, module in self.roots() if any(True for _ in _own_tensors(module))]
-        for name, module in held:
+        held = [(name, module, list(_own_tensors(module))) for name, module in self.roots()]
+        held = [root for root in held if root[2]]
+        for name, module, tensors in held:
             prefix = "" if module is main or len(held) == 1 else f"{name}."
-            for path, tensor in module.named_parameters(remove_duplicate=False):
-                yield Named(prefix + path, tensor, "parameter")
-            for path, tensor in module.named_buffers(remove_duplicate=False):
-                yield Named(prefix + path, tensor, "buffer")
+            for path, tensor, role in tensors:
+                yield Named(prefix + path, tensor, role)
 
 
-def _own_tensors(module: Any) -> Iterator[Any]:
-    yield from module.parameters()
-    yield from module.buffers()
+def _own_tensors(module: Any) -> Iterator[tuple[str, Any, str]]:
+    for path, tensor in named_tensors(module, "_parameters"):
+        yield path, tensor, "parameter"
+    for path, tensor in named_tensors(module, "_buffers"):
+        yield path, tensor, "buffer"
 
 
 def optimizer_tensors(optimizer: Any, name: str, names: Mapping[int, str]) -> Iterator[Named]:

@@ -12,10 +12,12 @@ from .account import Account, Columns, StepEnd
 from .log import ACCUMULATES, GRAD_ENABLED, IN_BACKWARD, NO_SEQUENCE
 from .names import Step
 from .pairs import Sequences
-from .places import BACKWARD, CHECKPOINT, INIT, OPTIMIZER
+from .places import BACKWARD, CHECKPOINT, INIT, OPTIMIZER, STARTS
 from .recomputation import PASSED_OVER, align
 
 FORWARD_BEFORE = "its forward operator ran before the recording began"
+IN_CALLBACK = "runs in a hook or a callback of backward(), such as the reducer of DistributedDataParallel"
+OF_A_VIEW = "belongs to a view that autograd made anew, because its base was written in place"
 
 
 class Placement:
@@ -35,6 +37,7 @@ class Placement:
         self._optimizer_at = _optimizers_at(account.steps)
         self._calls_scopes = self._scopes_of_calls()
         self._stacks: dict[int, int] = {0: 0}
+        self._ambiguous: set[int] = set()  # gradient operators whose forward operator may be in any of several threads
         self._updating = ""  # the parameter that the optimizer is at
         self.forward = self._forward_of()
         self.sums = self._sums_of_gradients(self.forward)
@@ -62,10 +65,11 @@ class Placement:
         """The scope of every call. A module called twice in the same place has two scopes."""
         calls, step_of = self._r.calls, [0] * len(self._r.calls)
         is_used = [False] * len(calls)
-        for i, call in enumerate(self._log.call):
+        without_row = [*(lost.call for lost in self._r.lost), *self._r.unseen]
+        for i, call in [*enumerate(self._log.call), *((0, call) for call in without_row)]:
             while call >= 0 and not is_used[call]:
                 is_used[call] = True
-                step_of[call] = self._step_of[i]
+                step_of[call] = self._step_of[i] if self._count else 0
                 call = calls[call].parent
         scopes: list[int] = []
         counts: Counter[Any] = Counter()
@@ -79,6 +83,9 @@ class Placement:
             scopes.append(self._scope(above, call.steps, counts[key]))
             counts[key] += 1
         return scopes
+
+    def scope_of_call(self, call: int) -> int:
+        return self._calls_scopes[call] if call >= 0 else 0
 
     def _scope(self, above: int, steps: Sequence[Step], number: int) -> int:
         for place, step in enumerate(steps):
@@ -156,14 +163,57 @@ class Placement:
         """Gradient operator -> the operator whose gradient it computes, by autograd's sequence numbers."""
         log = self._log
         names = [log.schemas[s].name for s in log.schema]
-        sequences = Sequences(names, log.sequence, log.threads, self._r.first_sequence)
+        sequences = Sequences(names, log.sequence, log.node_sequence, log.threads, self._r.first_sequence)
         pairs: dict[int, int] = {}
         for i in range(self._count):
             if log.node_sequence[i] >= 0:
-                found = sequences.find(log.node_sequence[i], log.node_names[log.node_name[i]])
-                if found is not None and found < i:
+                candidates = sequences.find(log.node_sequence[i], log.node_names[log.node_name[i]])
+                candidates = [operator for operator in candidates if operator < i]
+                found = candidates[0] if len(candidates) == 1 else self._nearest(i, candidates, pairs)
+                if found is not None:
                     pairs[i] = found
+                elif candidates:
+                    self._ambiguous.add(i)
+        self._settle(pairs)
         return pairs
+
+    def _settle(self, pairs: dict[int, int]) -> None:
+        """What runs between operators of one gradient function, without another one in between, is a part of it."""
+        log = self._log
+        for i in sorted(self._ambiguous):
+            key = log.node_sequence[i], log.node_name[i]
+            around: set[int] = set()
+            for step in (-1, 1):
+                other = i + step
+                while 0 <= other < self._count and (log.node_sequence[other], log.node_name[other]) == key:
+                    if other in pairs:
+                        around.add(pairs[other])
+                        break
+                    other += step
+            if len(around) == 1:
+                pairs[i] = around.pop()
+        self._ambiguous.difference_update(pairs)
+
+    def _nearest(self, i: int, candidates: list[int], pairs: dict[int, int]) -> int | None:
+        """Of operators in several threads, the one whose memory a gradient operator reads, or what read its result:
+        the gradient that comes in was made for that one."""
+        read = self._storages(i, made=False)
+        log = self._log
+        for value in log.use_value[log.use_end[i - 1] if i else 0 : log.use_end[i]]:
+            maker = pairs.get(self._made_by[value], -1) if value >= 0 else -1
+            if maker in candidates:
+                return maker
+            if maker >= 0:
+                read |= self._storages(maker, made=False)
+        shared = sorted(((len(read & self._storages(c)), c) for c in candidates), reverse=True)
+        return shared[0][1] if shared and (len(shared) == 1 or shared[0][0] > shared[1][0]) else None
+
+    def _storages(self, i: int, made: bool = True) -> set[int]:
+        log = self._log
+        values = [value for value in log.use_value[log.use_end[i - 1] if i else 0 : log.use_end[i]] if value >= 0]
+        if made:
+            values += log.output_value[log.output_end[i - 1] if i else 0 : log.output_end[i]]
+        return {self._r.memory.storage(value) for value in values}
 
     def _sums_of_gradients(self, forward: dict[int, int]) -> set[int]:
         """Where gradients of two ways meet, the engine adds them, right after the function that ran last. That
@@ -210,7 +260,12 @@ class Placement:
             name = self._r.names.storages.get(storage, ("a leaf", ""))[0]
             return f"adds to the gradient of {name}"
         if sequence == NO_SEQUENCE:
-            return "the gradient that backward() starts from"
+            is_start = self._r.places.flags[self._log.place[i]] & STARTS
+            return "the gradient that backward() starts from" if is_start else IN_CALLBACK
+        if self._log.node_names[self._log.node_name[i]] == "AsStridedBackward0":
+            return OF_A_VIEW
+        if i in self._ambiguous:
+            return "several threads ran an operator that it may belong to"
         return FORWARD_BEFORE
 
 

@@ -14,11 +14,14 @@ from typing import Any
 
 from opscope.ir import Frame
 from opscope.tracers.frames import OWN
+from opscope.tracers.torch.private import is_compiled_call
 
 # What a stack says about the operators called there.
-OPTIMIZER, CHECKPOINT, BACKWARD, GENERATOR, INIT = 1, 2, 4, 8, 16
+OPTIMIZER, CHECKPOINT, BACKWARD, GENERATOR, INIT, COMPILED, STARTS = 1, 2, 4, 8, 16, 32, 64
 
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
+
+_COMPILES = ("_higher_order_ops/", "nn/attention/")  # parts of torch that compile by themselves, unasked
 
 Row = tuple[int, tuple[Frame, ...]]  # the stack outside, and the frames inside it, outermost first
 
@@ -52,6 +55,8 @@ class Places:
             code = frame.f_code
             self._codes[id(code)] = code
             own = self._flags(code)
+            if own & COMPILED and frame.f_back is not None and self._inside(frame.f_back.f_code).startswith(_COMPILES):
+                own = 0
             # What an optimizer calls is the optimizer's, but not the closure that it is given.
             if not (own & OPTIMIZER and user is not None and user.co_name not in ("step", "zero_grad")):
                 flags |= own
@@ -66,12 +71,13 @@ class Places:
         return place
 
     def _flags(self, code: CodeType) -> int:
-        file = code.co_filename
-        if not file.startswith(self._root):
+        inside = self._inside(code)
+        if not inside:
             if code.co_name == "__init__":
                 return INIT
             return GENERATOR if code.co_flags & _GENERATOR_FLAGS else 0
-        inside = file[len(self._root) :].replace(os.sep, "/")
+        if is_compiled_call(inside, code):
+            return COMPILED
         if inside.startswith(("optim/", "amp/grad_scaler")) or inside == "nn/utils/clip_grad.py":
             return OPTIMIZER
         if inside == "nn/init.py" or (inside.startswith("nn/") and code.co_name in ("__init__", "reset_parameters")):
@@ -79,15 +85,19 @@ class Places:
         if inside == "utils/checkpoint.py" and code.co_name in ("recompute_fn", "unpack_hook", "backward"):
             return CHECKPOINT
         if inside in ("autograd/__init__.py", "autograd/graph.py", "_tensor.py"):
-            return BACKWARD if code.co_name in ("backward", "grad", "_make_grads", "_engine_run_backward") else 0
+            if code.co_name == "_make_grads":
+                return BACKWARD | STARTS
+            return BACKWARD if code.co_name in ("backward", "grad", "_engine_run_backward") else 0
         return 0
 
     def _is_hidden(self, code: CodeType) -> bool:
         """opscope's own frames, and torch's way from a call to what it calls."""
+        return code.co_filename.startswith((OWN, "<frozen ")) or self._inside(code) in _MACHINERY
+
+    def _inside(self, code: CodeType) -> str:
+        """The file inside torch that code is from, or nothing."""
         file = code.co_filename
-        if file.startswith((OWN, "<frozen ")):
-            return True
-        return file.startswith(self._root) and file[len(self._root) :].replace(os.sep, "/") in _MACHINERY
+        return file[len(self._root) :].replace(os.sep, "/") if file.startswith(self._root) else ""
 
     def frames(self, place: int) -> list[Frame]:
         """All frames of a stack, outermost first."""

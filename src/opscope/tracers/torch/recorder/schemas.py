@@ -36,10 +36,16 @@ _QUESTIONS = frozenset(
         "aten.is_strides_like_format",
         "aten.is_non_overlapping_and_dense",
         "aten.sym_is_contiguous",
+        "aten.is_same_size",
     }
 )
 
+# Views that may show bytes which none of their arguments shows, and `set_`, which shows other memory.
+_SHOWS_MORE = ("aten.as_strided", "aten.set_", "aten._reinterpret_tensor")
+
 MASKS = ("attn_mask", "attn_bias")  # what operators for attention call their masks
+
+OFFSETS = "offs"  # what products in groups call the ends of the groups
 
 Slot = tuple[str, int, int]  # the name of an argument, its kind, and the number of its name
 
@@ -48,8 +54,8 @@ class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
     __slots__ = (
-        "by_name", "computes", "has_mask", "is_higher_order", "may_write", "name", "slots", "takes_storage",
-        "undeclared", "writes",
+        "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "may_write", "name", "shows_more",
+        "slots", "takes_storage", "undeclared", "writes",
     )  # fmt: skip
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
@@ -66,28 +72,32 @@ class Schema:
         )
         self.takes_storage = any(str(a.type) == "Storage" for a in arguments)
         self.undeclared: tuple[str, ...] = _UNDECLARED.get(self.name, ())
+        self.shows_more = self.name.startswith(_SHOWS_MORE)
         self.may_write = bool(self.writes or self.undeclared)
-        self.has_mask = "attention" in self.name and any(name in self.by_name for name in MASKS)
+        self.asks_numbers = ("attention" in self.name and any(name in self.by_name for name in MASKS)) or (
+            "grouped_mm" in self.name and OFFSETS in self.by_name
+        )
+        self.is_plain = not (self.asks_numbers or self.may_write or self.shows_more)
         self.computes = not (self.name.startswith("profiler.") or self.name in _QUESTIONS)
 
     def written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The tensors that a call writes to."""
         found: list[Any] = []
         for name in self.writes:
-            value = self._argument(name, args, kwargs)
+            value = self.argument(name, args, kwargs)
             if isinstance(value, list | tuple):
                 found.extend(cast("list[Any]", value))
             else:
                 found.append(value)
-        if self.undeclared and self._argument("training", args, kwargs):
-            found.extend(self._argument(name, args, kwargs) for name in self.undeclared)
+        if self.undeclared and self.argument("training", args, kwargs):
+            found.extend(self.argument(name, args, kwargs) for name in self.undeclared)
         return [tensor for tensor in found if tensor is not None]
 
     def mask(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The mask that attention is given, or None."""
-        return next((self._argument(name, args, kwargs) for name in MASKS if name in self.by_name), None)
+        return next((self.argument(name, args, kwargs) for name in MASKS if name in self.by_name), None)
 
-    def _argument(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def argument(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         position = next(place for place, slot in enumerate(self.slots) if slot[0] == name)
         return args[position] if position < len(args) else kwargs.get(name)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, cast
 
 from opscope.ir import Capture
 from opscope.sources import embed, exact
 from opscope.tracers import session
-from opscope.tracers.arguments import tensors_in
-from opscope.tracers.frames import OWN, held_in, name_in_frame, tensors_held_in
+from opscope.tracers.arguments import is_a, tensors_in
+from opscope.tracers.frames import OWN, frame_at, held_in, name_in_frame, tensors_held_in
 from opscope.tracers.session import NothingRecorded
 from opscope.tracers.torch import private
+from opscope.tracers.torch.parts import parts
 
 from .account import Account, Names, StepEnd
 from .assemble import assemble
@@ -27,11 +27,18 @@ from .memory import Memory
 from .mode import Recorder, make_mode
 from .names import Modules, Named, optimizer_tensors
 from .places import Places
+from .threads import Threads
+from .wrapped import plain
+
+# What tensors raise that are asked where their numbers are: parameters of lazy modules, and those of a kind of their
+# own. They stay without a name until they are used.
+_CANNOT_SAY = (RuntimeError, ValueError, NotImplementedError, AttributeError, TypeError)
 
 
 class Session(session.Session):
     """With `steps`, the recording ends when every optimizer has made so many.
-    `lean`: without source lines, for who only counts. `fakes`: the mode of the fake tensors that are counted on."""
+    `lean`: without source lines, for who only counts. `fakes`: the mode of the fake tensors that are counted on.
+    `before_write`: is called with the tensors that an operator is about to write."""
 
     def __init__(
         self,
@@ -48,6 +55,7 @@ class Session(session.Session):
         steps: int | None = None,
         lean: bool = False,
         fakes: Any = None,
+        before_write: Callable[[list[Any]], None] | None = None,
     ) -> None:
         self._torch = torch
         self._root = os.path.dirname(torch.__file__) + os.sep
@@ -55,7 +63,8 @@ class Session(session.Session):
         given = [
             Named(path, tensor, "input")
             for name, value in arguments
-            for path, tensor in tensors_in(torch.Tensor, value, name)
+            for held_as, outer in tensors_in(torch.Tensor, value, name)
+            for path, tensor in plain(outer, held_as)
         ]
         self._arguments = [named.name for named in given]
         self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
@@ -80,17 +89,24 @@ class Session(session.Session):
             values=values,
             lean=lean,
             fakes=FakeResults(torch, fakes, self._memory) if fakes is not None else None,
+            before_write=before_write,
         )
+        self._threads = Threads(self._calls, self._places, lambda: type(self._mode)(), base, lean=lean)
+        self._recorder.threads = self._threads.number
         self.open()
         self._handles = private.watch_optimizers(self._before_step, self._after_step)
         self._names = Names()
         self._mode: Any = None
+        self._aside = contextlib.ExitStack()
         try:
+            self._aside.enter_context(private.without_compiler())
+            self._aside.enter_context(private.no_word_about_hooks())
             for name, optimizer in optimizers:
                 self._know_optimizer(optimizer, name)
             self._take_names(given)
             self._mode = make_mode(self._recorder)
             self._mode.__enter__()
+            self._threads.open()
         except BaseException:
             self.abort()
             raise
@@ -110,7 +126,7 @@ class Session(session.Session):
             if not self.count:
                 raise NothingRecorded(
                     "PyTorch ran no operator while it was recorded: there is no graph to show"
-                    + (f" ({self._recorder.failure})" if self._recorder.failure else "")
+                    + "".join(f" ({lost.op}: {lost.reason})" for lost in self._recorder.lost[:1])
                 )
             capture = assemble(self._account(result))
         finally:
@@ -125,16 +141,16 @@ class Session(session.Session):
 
     def restore(self) -> None:
         self._recorder.is_on = False
+        self._threads.close()
         self._calls.remove()
         for handle in self._handles:
             handle.remove()
         with contextlib.suppress(Exception):  # another mode that the user left open lies above ours
             self._mode.__exit__(None, None, None)
-        if any(schema.is_higher_order for schema in self._recorder.log.schemas):
-            private.forget_skipped_code(self._torch)
+        self._aside.close()
 
     def _account(self, result: Any) -> Account:
-        tensors = [tensor for _, tensor in tensors_in(self._torch.Tensor, result)]
+        tensors = [inner for _, tensor in tensors_in(self._torch.Tensor, result) for _, inner in plain(tensor)]
         outputs = [value for value in map(self._memory.newest, tensors) if value is not None]
         return Account(
             log=self._recorder.log,
@@ -150,7 +166,8 @@ class Session(session.Session):
             has_sequences=self._sequence is not None,
             version=str(self._torch.__version__),
             lost=self._recorder.lost,
-            failure=self._recorder.failure,
+            unseen=self._calls.unseen,
+            unmeasured=dict(self._recorder.unmeasured),
         )
 
     # -- names ----------------------------------------------------------------------------------
@@ -167,20 +184,27 @@ class Session(session.Session):
             if optimizer is not None:
                 found.extend(optimizer_tensors(optimizer, name, parameters))
         for named in [*found, *given]:
-            gradient = getattr(named.tensor, "grad", None) if named.role == "parameter" else None
-            if gradient is not None:
-                names.add(memory.place_of(gradient), memory.storage_of(gradient), f"{named.name}.grad", "gradient")
-            place, storage = memory.place_of(named.tensor), memory.storage_of(named.tensor)
-            names.add(place, storage, named.name, named.role, named.owner)
+            with contextlib.suppress(*_CANNOT_SAY):
+                self._take_name(named)
         held = tensors_held_in(self._caller, self._torch.Tensor, depth=3) if self._caller is not None else ()
-        for name, tensor in held:
-            if self.is_open:
-                names.add(memory.place_of(tensor), memory.storage_of(tensor), name, "input")
-            elif (value := memory.newest(tensor)) is not None:
-                self._recorder.variables.setdefault(value, name)  # a result: `loss`
+        for name, tensor in ((name, inner) for held_as, outer in held for name, inner in plain(outer, held_as)):
+            with contextlib.suppress(*_CANNOT_SAY):
+                if self.is_open:
+                    names.add(memory.place_of(tensor), memory.storage_of(tensor), name, "input")
+                elif (value := memory.newest(tensor)) is not None:
+                    self._recorder.variables.setdefault(value, name)  # a result: `loss`
         self._recorder.named = names.storages
         if not self.is_open:
             self._caller = None
+
+    def _take_name(self, named: Named) -> None:
+        memory, names = self._memory, self._names
+        gradient = getattr(named.tensor, "grad", None) if named.role == "parameter" else None
+        if gradient is not None:
+            for name, inner in plain(gradient, f"{named.name}.grad"):
+                names.add(memory.place_of(inner), memory.storage_of(inner), name, "gradient")
+        for name, inner in plain(named.tensor, named.name):
+            names.add(memory.place_of(inner), memory.storage_of(inner), name, named.role, named.owner)
 
     def _know_optimizer(self, optimizer: Any, name: str | None = None) -> str:
         if id(optimizer) not in self._optimizers:
@@ -192,7 +216,7 @@ class Session(session.Session):
 
     def _called(self, optimizer: Any) -> str | None:
         """What the code that calls it calls it: a script's variables are in none of the frames that we are given."""
-        frame: FrameType | None = sys._getframe(1)
+        frame: FrameType | None = frame_at(1)
         while frame is not None:
             if not frame.f_code.co_filename.startswith((self._root, OWN)):
                 name = name_in_frame(frame, optimizer)
@@ -236,11 +260,11 @@ def models_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, Any]
     named = [
         (name_in_frame(caller, module) or type(module).__name__, module)
         for module in modules
-        if isinstance(module, torch.nn.Module)
+        if is_a(module, torch.nn.Module)
     ]
     candidates = list(held_in(caller, (torch.nn.Module,)))
     # A variable for a part of a model (`head = model.fc`) is not another model.
-    inside = {id(inner) for _, module in [*named, *candidates] for inner in module.modules() if inner is not module} | {
+    inside = {id(part) for _, module in [*named, *candidates] for part in parts(module) if part is not module} | {
         id(module) for _, module in named
     }
     for name, module in candidates:
@@ -255,9 +279,9 @@ def optimizers_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, 
     return [
         (name_in_frame(caller, optimizer) or type(optimizer).__name__, optimizer)
         for optimizer in optimizers
-        if isinstance(optimizer, torch.optim.Optimizer)
+        if is_a(optimizer, torch.optim.Optimizer)
     ]
 
 
 def _listed(given: Any) -> list[Any]:
-    return list(cast("list[Any]", given)) if isinstance(given, list | tuple) else [given]
+    return list(cast("list[Any]", given)) if is_a(given, (list, tuple)) else [given]

@@ -1,0 +1,221 @@
+"""Which module an operator is from, in logs that do not say so.
+
+What is known: the inputs of Dynamo's graph are parameters with their full path, and every operator has the innermost
+line of the user's code. An operator that reads a parameter is in the module that holds it, or in the one whose line
+calls that module. The others are where the operators on the same lines are, in the same pass through them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from .kernels import Flow
+from .printed import Node, Place, Printed, names_in
+
+Path = tuple[str, ...]
+_PART = re.compile(r"\._(modules|parameters|buffers)\['([^']*)'\]|\.(\w+)|\[(\d+)\]")
+_ROOT = re.compile(r"^[LG]\['\w+'\]")
+_NUMBER = re.compile(r"^\d+$")
+
+
+class Held(NamedTuple):
+    """A tensor that a module holds."""
+
+    path: Path  # with the tensor's own name last
+    role: str
+
+
+def held(source: str) -> Held | None:
+    """`L['self']._modules['fc']._parameters['weight']` as ("fc", "weight"), a parameter."""
+    root = _ROOT.match(source)
+    if not root or ("._parameters[" not in source and "._buffers[" not in source):
+        return None
+    path: list[str] = []
+    for kind, name, attribute, index in _PART.findall(source[root.end() :]):
+        if kind or attribute or index:
+            path.append(name or attribute or index)
+    return Held(tuple(path), "parameter" if "._parameters[" in source else "buffer") if path else None
+
+
+def spelled(source: str) -> str:
+    """A source as Dynamo spells it in the name of an input."""
+    return re.sub(r"_+", "_", re.sub(r"\W", "_", source)).lower().strip("_")
+
+
+def of_dynamo(printed: Printed, inputs: Mapping[str, Held]) -> dict[str, Path]:
+    """The module of every operator of Dynamo's graph, by name."""
+    flow = Flow(printed)
+    owners: dict[str, Path] = {}
+    aliases = printed.aliases
+    for node in printed.nodes:
+        read = [inputs[name] for name in _reads(node, aliases) if name in inputs]
+        if read:
+            owners[node.name] = _owner(read)
+    return _spread(flow, owners)
+
+
+class Course(NamedTuple):
+    """The lines that Dynamo's graph runs, in order, and the module of each."""
+
+    owners: list[Path]
+    visits: dict[Place, list[int]]  # positions in `owners`
+
+
+_NEAR = 400  # operators: a line that is further away does not say how far the run has come
+
+
+def of_lowered(
+    printed: Printed,
+    inputs: Mapping[str, Held],
+    course: Course,
+    known: Mapping[str, Path],
+    reported: Mapping[str, Path],
+    backward: Iterable[str],
+) -> dict[str, Path]:
+    """The module of every operator of a graph that was made from Dynamo's.
+
+    It runs through the same lines in the same order, and its backward operators in the opposite one. `known` are the
+    modules of values that come from outside, `reported` those of operators of which Inductor says what they come from.
+    """
+    flow = Flow(printed)
+    late = set(backward)
+    found: dict[str, Path] = {}
+    position: int = 0
+    turned = False
+    for name, node in flow.nodes.items():
+        visits: list[int] = course.visits.get(node.place, []) if node.place is not None else []
+        if not visits:
+            holders = [inputs[read].path[:-1] for read in flow.reads[name] if read in inputs]
+            if holders:  # the new content of a buffer has no line
+                found[name] = holders[0]
+            continue
+        if name in reported:
+            found[name] = reported[name]
+            here = [i for i in visits if course.owners[i] == reported[name]]
+            position = _nearest(here, position)
+            continue
+        if name in late and not turned:
+            position, turned = len(course.owners), True
+        hints = [inputs[read].path for read in _through(flow, name) if read in inputs]
+        hints += [known[read] for read in _through(flow, name) if read in known]
+        sign = -1 if name in late else 1
+        fitting = [i for i in visits if any(hint[: len(course.owners[i])] == course.owners[i] for hint in hints)]
+        best = min(fitting or visits, key=lambda i, at=position, way=sign: _ahead(way * (i - at)))
+        found[name] = course.owners[best]
+        if fitting or abs(best - position) < _NEAR:
+            position = best
+    return _spread(flow, found)
+
+
+def _nearest(places: Sequence[int], position: int) -> int:
+    return min(places, key=lambda place: abs(place - position), default=position)
+
+
+def _ahead(steps: int) -> int:
+    """How far it is to a line: what lies behind is far away, because the run does not go back."""
+    return steps if steps >= 0 else _NEAR - steps
+
+
+def course_of(printed: Printed, owners: Mapping[str, Path]) -> Course:
+    course = Course([], defaultdict(list))
+    for node in printed.nodes:
+        if node.place is not None and node.name in owners:
+            course.visits[node.place].append(len(course.owners))
+            course.owners.append(owners[node.name])
+    return course
+
+
+def _reads(node: Node, aliases: Mapping[str, str]) -> Iterable[str]:
+    for argument in node.arguments:
+        for name in names_in(argument.text):
+            yield aliases.get(name, name)
+
+
+def _through(flow: Flow, name: str) -> Iterable[str]:
+    """What an operator reads, and what that is a view or a copy in another precision of."""
+    for read in flow.reads[name]:
+        yield read
+        base = flow.base(read)
+        yield base
+        if flow.op.get(base, "").startswith(("prims.convert_element_type", "aten._to_copy")):
+            yield flow.base(flow.reads[base][0])
+
+
+def _owner(read: Sequence[Held]) -> Path:
+    """The module that holds the parameters, or what the holders have in common."""
+    holders = {held.path[:-1] for held in read}
+    if len(holders) > 1:
+        return _prefix(list(holders))
+    (holder,) = holders
+    return holder
+
+
+def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
+    """Operators between: on a line of a known module, in the pass through it that is nearest."""
+    lines: dict[tuple[str, str, int], set[Path]] = defaultdict(set)
+    names = list(flow.nodes)
+    for name in names:
+        place = flow.nodes[name].place
+        if name in found and place is not None:
+            lines[place.file, place.function, place.line].add(_line_owner(found[name], place))
+    sure = [name for name in names if name in found]
+    result = dict(found)
+    position = 0
+    for name in names:
+        if name in found:
+            position += 1
+            continue
+        place = flow.nodes[name].place
+        before = sure[position - 1] if position else None
+        after = sure[position] if position < len(sure) else None
+        producers = [result[read] for read in flow.reads[name] if read in result]
+        around = [found[other] for other in (before, after) if other is not None]
+        if not producers and not around:
+            continue
+        line = (place.file, place.function, place.line) if place is not None else None
+        same = lines[line] if line in lines else set[Path]()
+        if same:
+            # In the pass through the line that made what it reads; else in the one that is nearest in the text.
+            near = [producers, *([path] for path in around)]
+            result[name] = max(
+                sorted(same), key=lambda path: [max((_common(path, p) for p in paths), default=0) for paths in near]
+            )
+        elif before is not None and after is not None:
+            shared = _prefix([found[before], found[after]])
+            # Between two blocks of a list, `h`: it still belongs to the block that made what it reads.
+            inside = max(producers, key=lambda path: _common(path, shared), default=shared)
+            result[name] = (
+                inside[: len(shared) + 1] if len(inside) > len(shared) and _is_item(inside, shared) else shared
+            )
+        else:
+            only = found[before or after or ""]
+            result[name] = only[:-1]
+    return result
+
+
+def _is_item(path: Path, shared: Path) -> bool:
+    return len(path) > len(shared) and bool(_NUMBER.match(path[len(shared)]))
+
+
+def _line_owner(path: Path, place: Place) -> Path:
+    """The module whose code a line is: one that is called on it, `self.fc(x)`, is inside that one."""
+    return path[:-1] if path and re.search(rf"\b{re.escape(path[-1])}\(", place.code) else path
+
+
+def _prefix(paths: Sequence[Path]) -> Path:
+    shared = paths[0]
+    for path in paths[1:]:
+        shared = shared[: _common(shared, path)]
+    return shared
+
+
+def _common(a: Path, b: Path) -> int:
+    count = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        count += 1
+    return count

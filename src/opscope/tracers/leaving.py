@@ -1,0 +1,117 @@
+"""The ways in which a script can end before its last line, so that none of them loses what was recorded.
+
+An exception and `sys.exit` come back to whoever runs the script. These do not:
+
+- SIGTERM and SIGHUP end a process without a word: here they raise `Stopped` in the script;
+- `os._exit` ends it at once: here it first calls back;
+- `os.fork` makes a second process that runs the rest of the script, too: only the first one has the recording;
+- SIGKILL, a crash in C code and `os.exec*` leave no time: another process, which does nothing but wait for that, says
+  in one line that the recording is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator
+from types import FrameType
+from typing import Any, NoReturn, cast
+
+_SIGNALS = [found for name in ("SIGTERM", "SIGHUP") if (found := getattr(signal, name, None)) is not None]
+
+
+class Stopped(BaseException):
+    """A signal that ends processes has come."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@contextlib.contextmanager
+def stopped_by_signals() -> Generator[None, None, None]:
+    """Signals that nobody handles raise `Stopped`, once: the next one ends the process as usual."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise Stopped(number)
+
+    ours: list[signal.Signals] = []
+    if threading.current_thread() is threading.main_thread():
+        ours = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in ours:
+            if signal.getsignal(number) is stop:
+                signal.signal(number, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def before_exit(save: Callable[[int], None]) -> Generator[None, None, None]:
+    """`os._exit` calls back with its code before it ends this process; in one that was forked it does as it does."""
+    owner, leave = os.getpid(), os._exit
+
+    def leaving(status: int) -> NoReturn:
+        if os.getpid() == owner:
+            with contextlib.suppress(BaseException):
+                save(status)
+        leave(status)
+
+    os._exit = cast("Any", leaving)
+    try:
+        yield
+    finally:
+        if cast("Any", os._exit) is leaving:
+            os._exit = leave
+
+
+@contextlib.contextmanager
+def told_if_killed(line: str) -> Generator[Callable[[], None], None, None]:
+    """Print `line` on stderr if this process ends before the block does, even by SIGKILL, unless the function that this
+    gives was called. Use it before there are threads: it forks."""
+    if not hasattr(os, "fork") or threading.active_count() > 1:
+        yield lambda: None
+        return
+    owner = os.getpid()
+    waiting, working = os.pipe()
+    sys.stderr.flush()
+    child = os.fork()
+    if not child:
+        # Its own child waits, so that the script has no child that it knows nothing of.
+        if not os.fork():
+            _wait(waiting, working, line)
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(waiting)
+
+    def saved() -> None:
+        if os.getpid() == owner:
+            with contextlib.suppress(OSError):  # the script may close all that is open
+                os.write(working, b"done")
+
+    try:
+        yield saved
+    finally:
+        saved()
+        with contextlib.suppress(OSError):
+            os.close(working)
+
+
+def _wait(waiting: int, working: int, line: str) -> NoReturn:
+    """What the other process does."""
+    try:
+        os.setsid()  # what the terminal sends to the script is not for us
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1):
+            os.dup2(null, stream)
+        os.close(working)
+        if not os.read(waiting, 4):
+            os.write(2, f"opscope: {line}\n".encode())
+    finally:
+        os._exit(0)

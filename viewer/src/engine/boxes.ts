@@ -1,0 +1,62 @@
+// Boxes of the picture in view: which of them show an item, which belong together, and the figure of each.
+
+import { inside } from './answers.ts';
+import { KERNEL_COLOURS, shadesOf } from './shades.ts';
+import type { View } from './view.ts';
+
+/** The boxes of the picture that show these items. */
+export function boxes({ tree, visible: v }: View, items: number[]): number[] {
+  const found = new Set<number>();
+  for (const item of items) {
+    let box = -1;
+    if (item < tree.nodes) box = v.nodeBox[item]!;
+    else if (item < tree.nodes + tree.groups) box = v.groupBox[item - tree.nodes]!;
+    else box = v.item.indexOf(item);
+    if (box >= 0) found.add(box);
+  }
+  return [...found];
+}
+
+/** Boxes of forward operators and of their gradients, in pairs, each once: of one item, or all. */
+export function pairs(view: View, item: number | null): Int32Array {
+  const { graph, visible: v, rows, inlined } = view;
+  const links = graph.links.get('grad');
+  if (!links) return new Int32Array(0);
+  const members = item === null ? null : new Set(inside(view, item));
+  const seen = new Set<number>();
+  const out: number[] = [];
+  for (let i = 0; i < links.source.length; i++) {
+    if (members && !members.has(links.source[i]!) && !members.has(links.target[i]!)) continue;
+    const [a, b] = [v.nodeBox[links.source[i]!]!, v.nodeBox[links.target[i]!]!];
+    if (a < 0 || b < 0 || a === b || seen.has(a * v.count + b)) continue;
+    // Where the two stand in one row anyway, an arc says nothing more; nor for what is passed over.
+    if (members && rows && ((rows[a]! >= 0 && rows[a] === rows[b]) || inlined[links.source[i]!] || inlined[links.target[i]!])) continue;
+    seen.add(a * v.count + b);
+    out.push(a, b);
+  }
+  return Int32Array.from(out);
+}
+
+/** A figure of each box; NaN where it is not known, and for open groups, whose boxes have their own. */
+export function figures(view: View, name: string): Float64Array {
+  const { visible: v, metrics, tree } = view;
+  const all = new Float64Array(v.count).fill(NaN);
+  for (let box = 0; box < v.count; box++) {
+    const item = v.item[box]!;
+    if (!v.open[box]) all[box] = metrics.ofItem(name, item, tree, v.repeat[box]!, () => inside(view, item)) ?? NaN;
+  }
+  return all;
+}
+
+/** The shade of each box by a figure (shades.ts), and the least and the most of them. */
+export function metric(view: View, name: string): { shades: Uint8Array; min: number; max: number } {
+  return shadesOf(figures(view, name));
+}
+
+/** By box: the first kernel of an operator, counted from 1 and around; 0: none. */
+export function kernelOf({ visible: v, metrics, tree }: View): Uint16Array {
+  return Uint16Array.from(v.item, (item) => {
+    const kernel = item < tree.nodes ? metrics.firstKernel(item) : -1;
+    return kernel < 0 ? 0 : 1 + (kernel % KERNEL_COLOURS);
+  });
+}

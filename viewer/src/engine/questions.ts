@@ -1,0 +1,125 @@
+// What may be asked about the stage in view. A question is a function of the view and has one line here; the page asks it
+// by its name (state/client.ts), tests and scripts by `engine.ask`.
+
+import { find } from '../find/find.ts';
+import type { Place } from '../wire/capture.ts';
+import { children, details, inside, kernel, kernels, labels } from './answers.ts';
+import { boxes, kernelOf, metric, pairs } from './boxes.ts';
+import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
+import { across, changes, drawn, follow } from './history.ts';
+import { kindsOf } from './kinds.ts';
+import { figuresOf, idsOf } from './measured.ts';
+import { TIME } from './metrics.ts';
+import { items, paths } from './names.ts';
+import { between, trace } from './paths.ts';
+import { csv, table } from './rows.ts';
+import { values } from './values.ts';
+import type { View } from './view.ts';
+
+interface Manner {
+  counted?: boolean; // what operators cost and took is read before it is answered: the first picture does not wait for that
+  moves?: boolean; // the buffers of the answer are handed over, not copied: nobody here needs them any more
+}
+
+const question = <A extends unknown[], R>(answer: (view: View, ...args: A) => R, { counted = false, moves = false }: Manner = {}) => ({
+  answer,
+  counted,
+  moves,
+});
+const COUNTED: Manner = { counted: true };
+const MOVES: Manner = { moves: true };
+
+export const QUESTIONS = {
+  // items and boxes
+  boxes: question(boxes),
+  pairs: question(pairs),
+  paths: question(paths),
+  items: question(items),
+  details: question(details, COUNTED),
+  children: question(children),
+  labels: question(labels),
+  kernels: question(kernels, COUNTED),
+  kernel: question(kernel),
+  find: question(found),
+  trace: question(trace),
+  between: question(between),
+  // colours
+  metric: question(metric, { ...COUNTED, ...MOVES }),
+  kernelOf: question(kernelOf, MOVES),
+  // the table
+  table: question(table, COUNTED),
+  csv: question(csv, COUNTED),
+  // source, and the framework's own texts
+  source: question((view, file: string) => view.sources.text(file)),
+  lineNodes: question((view, file: string, line: number) => view.sources.nodesAt(file, line)),
+  lines: question((view, file: string) => view.sources.lines(file)),
+  files: question((view) => view.sources.files()),
+  listing: question(listing),
+  listingLines: question(listingLines),
+  // other stages
+  across: question(across),
+  changes: question(changes),
+  follow: question(follow),
+  drawn: question(drawn),
+  // costs and values
+  costMap: question(costMap, COUNTED),
+  memoryLine: question(memoryLine, COUNTED),
+  alive: question(alive, COUNTED),
+  steps: question(steps, COUNTED),
+  roofs: question(roofs, COUNTED),
+  totals: question(totals, COUNTED),
+  values: question(values),
+};
+
+export function isQuestion(call: string): call is keyof typeof QUESTIONS {
+  return Object.hasOwn(QUESTIONS, call);
+}
+
+type Answers = { [Q in keyof typeof QUESTIONS]: (typeof QUESTIONS)[Q]['answer'] };
+
+/** The questions as they are asked: without the view, which the engine knows. */
+export type Ask = { [Q in keyof Answers]: Answers[Q] extends (view: View, ...args: infer A) => infer R ? (...args: A) => R : never };
+
+/** The same, for who gets the answer when it is there. */
+export type Questions = { [Q in keyof Ask]: (...args: Parameters<Ask[Q]>) => Awaited<ReturnType<Ask[Q]>> };
+
+/** All questions about the view that is the one at that time. */
+export function asking(view: () => View): Ask {
+  const bound = Object.entries(QUESTIONS).map(([name, { answer }]) => {
+    const ask = answer as (view: View, ...args: unknown[]) => unknown;
+    return [name, (...args: unknown[]) => ask(view(), ...args)];
+  });
+  return Object.fromEntries(bound) as Ask;
+}
+
+async function found({ capture, stage, graph, metrics }: View, query: string): Promise<{ nodes: number[]; error: string }> {
+  const [kinds, figure, id] = await Promise.all([
+    kindsOf(capture, stage),
+    figuresOf(capture, stage),
+    idsOf(capture, stage),
+    metrics.measured,
+  ]);
+  const measured = { time: (node: number) => metrics.value(TIME, node), figure, id };
+  try {
+    return { nodes: [...find(graph, capture.pools, query, kinds, measured)], error: '' };
+  } catch (error) {
+    return { nodes: [], error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function listing({ listings }: View, kind: string): { text: string; pairs: Int32Array; places: Place[] } {
+  return { text: listings.text(kind), pairs: listings.pairs(kind), places: listings.places(kind) };
+}
+
+function listingLines(view: View, kind: string, items: number[]): number[] {
+  const { listings, bodies } = view;
+  const nodes = new Set<number>();
+  for (const item of items) {
+    for (let node of inside(view, item)) {
+      // A text tells about the outer graph: what is inside an operator is on that operator's line.
+      while (bodies.bodyOf[node]! >= 0) node = bodies.owner[bodies.bodyOf[node]!]!;
+      nodes.add(node);
+    }
+  }
+  return listings.lines(kind, nodes);
+}

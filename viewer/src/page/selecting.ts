@@ -1,0 +1,124 @@
+// Commands about what is lit: selecting, searching, following data, kernels and lines of source.
+
+import { BoxKind } from '../scene.ts';
+import { draw, goTo } from './drawing.ts';
+import type { Page } from './page.ts';
+
+const MOST_REVEALED = 50;
+
+/** Select items; with `reveal`, what is around them opens, and they come into view. */
+export async function select(page: Page, items: number[], reveal: boolean, keepHistory = false): Promise<void> {
+  const { state, client } = page;
+  if (!keepHistory) remember(page);
+  state.selection.set(items);
+  state.kernel.set(-1);
+  state.traced.set(null);
+  // In the source, the selection leads again.
+  state.source.set({ ...state.source.get(), line: 0, byHand: false });
+  if (!reveal || !items.length) return;
+  const boxes = await client.boxes(items);
+  const shown = state.picture.get()!.scene.boxes;
+  const isHidden = boxes.length < items.length || boxes.some((box) => shown.repeat[box]! > 1 || !items.includes(shown.item[box]!));
+  if (isHidden && items.length <= MOST_REVEALED) {
+    state.opened.set('');
+    draw(page, await client.reveal(items), items[0]);
+  }
+  await goTo(page, items);
+}
+
+/** Where one is, for the way back. */
+function remember({ state }: Page): void {
+  const here = { capture: state.capture.get(), stage: state.stage.get(), items: state.selection.get() };
+  state.past.set([...state.past.get(), here]);
+  state.future.set([]);
+}
+
+/** Light operators and dim the rest. */
+function trace(page: Page, nodes: number[]): void {
+  page.state.traced.set(nodes);
+  page.say(page.words().found(nodes.length));
+}
+
+/** All that the selected one depends on, or that depends on it. */
+export async function traceWay(page: Page, way: 'up' | 'down'): Promise<void> {
+  const item = page.state.selection.get().at(-1);
+  if (item !== undefined) trace(page, await page.client.trace(item, way));
+}
+
+/** The paths between the first and the last of what is selected. */
+export async function traceBetween(page: Page): Promise<void> {
+  const selection = page.state.selection.get();
+  if (selection.length >= 2) trace(page, await page.client.between(selection[0]!, selection.at(-1)!));
+}
+
+/** A kernel by itself, or (`beside`) one of the operator that stays selected. */
+export async function pickKernel(page: Page, index: number, beside = false): Promise<void> {
+  const { state, client } = page;
+  if (!beside && state.selection.get().length) await select(page, [], false);
+  const { nodes } = await client.kernel(index);
+  state.kernel.set(index);
+  state.traced.set(nodes);
+  state.left.set('kernels');
+  state.low.set('code');
+  await goTo(page, nodes);
+}
+
+/** A line of source: its operators light up. */
+export async function pickLine(page: Page, file: string, line: number): Promise<void> {
+  const { state, client } = page;
+  const nodes = await client.lineNodes(file, line);
+  state.source.set({ file, line, byHand: true });
+  state.low.set('source');
+  trace(page, nodes);
+  await goTo(page, nodes);
+}
+
+/** The operators that a search finds; a list of them opens. */
+export async function find({ state, client }: Page, query: string): Promise<number[]> {
+  const { nodes, error } = query.trim() ? await client.find(query) : { nodes: [], error: '' };
+  state.search.set({ query, nodes, error });
+  state.result.set(-1);
+  if (query.trim()) state.left.set('results');
+  else if (state.left.get() === 'results') state.left.set('modules');
+  return nodes;
+}
+
+/** To the next result, or the one before. */
+export async function stepResult(page: Page, by: number): Promise<void> {
+  const { state } = page;
+  const { nodes } = state.search.get();
+  if (!nodes.length) return;
+  const from = state.result.get() < 0 && by < 0 ? 0 : state.result.get(); // before the first is the last
+  const at = (from + by + nodes.length) % nodes.length;
+  state.result.set(at);
+  await select(page, [nodes[at]!], true);
+}
+
+/** The first of some operators that is on the screen is drawn as if the mouse were over it. */
+export async function outline({ client, renderer }: Page, items: number[]): Promise<void> {
+  const boxes = items.length ? await client.boxes(items) : [];
+  renderer.setPaint({ hovered: boxes[0] ?? -1 });
+}
+
+/** From box to box with the arrow keys: to the nearest box at that side. */
+export async function selectNeighbour(page: Page, key: string, item: number): Promise<void> {
+  const { boxes } = page.state.picture.get()!.scene;
+  const from = boxes.item.indexOf(item);
+  if (from < 0) return;
+  const centre = (box: number): [number, number] => [boxes.x[box]! + boxes.width[box]! / 2, boxes.y[box]! + boxes.height[box]! / 2];
+  const [x, y] = centre(from);
+  let best = -1;
+  let least = Infinity;
+  for (let box = 0; box < boxes.count; box++) {
+    if (box === from || boxes.kind[box] === BoxKind.Open) continue;
+    const [cx, cy] = centre(box);
+    const [dx, dy] = [cx - x, cy - y];
+    const along = { ArrowLeft: -dx, ArrowRight: dx, ArrowUp: -dy, ArrowDown: dy }[key]!;
+    const across = key === 'ArrowLeft' || key === 'ArrowRight' ? Math.abs(dy) : Math.abs(dx);
+    if (along > 1 && along + 2 * across < least) {
+      least = along + 2 * across;
+      best = box;
+    }
+  }
+  if (best >= 0) await select(page, [boxes.item[best]!], true);
+}

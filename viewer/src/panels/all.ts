@@ -1,0 +1,12 @@
+// All panels, in the order in which their tabs stand.
+
+import './modules.ts';
+import './kernels.ts';
+import './changes.ts';
+import './results.ts';
+import './source.ts';
+import './listing.ts';
+import './kernelcode.ts';
+import './cost.ts';
+import './table.ts';
+import './values.ts';
