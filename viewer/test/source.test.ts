@@ -17,7 +17,7 @@ const LAYERS: Record<string, string[]> = {
   state: ['draw', 'engine', 'picture', 'text', 'wire'],
   widgets: ['state'],
   panels: ['draw', 'engine', 'picture', 'scene.ts', 'state', 'text', 'widgets', 'wire'],
-  page: ['draw', 'engine', 'layout', 'panels', 'picture', 'scene.ts', 'state', 'svg', 'text', 'widgets'],
+  page: ['draw', 'engine', 'panels', 'picture', 'scene.ts', 'state', 'svg', 'text', 'widgets'],
   headless: [],
   'headless.ts': ['draw', 'engine', 'headless', 'picture', 'scene.ts', 'svg', 'wire'],
   'main.ts': ['engine', 'page', 'state'],
