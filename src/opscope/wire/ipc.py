@@ -257,6 +257,8 @@ class _Parts:
         if rows * dtype.itemsize > len(buffer):
             _short(field, rows, buffer)
         found = np.frombuffer(buffer, dtype.newbyteorder("<"), rows)
+        if not found.flags.aligned:  # of such, Python reads no numbers one by one
+            found = found.copy()
         return found if found.flags.aligned else found.copy()
 
     def _starts(self, rows: int, field: _Field) -> Ints:
