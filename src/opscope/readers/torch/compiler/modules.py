@@ -199,7 +199,8 @@ def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
 def _alike(flow: Flow, sure: Mapping[str, Path], found: dict[str, Path]) -> dict[str, Path]:
     """A line is code of one module, whichever of its copies runs it: what most passes through a line say, all say."""
     said: dict[tuple[str, str, int], Counter[Path]] = defaultdict(Counter)
-    lines = {name: (place.file, place.function, place.line) for name, node in flow.nodes.items() if (place := node.place)}
+    places = {name: node.place for name, node in flow.nodes.items() if node.place is not None}
+    lines = {name: (place.file, place.function, place.line) for name, place in places.items()}
     for name, line in lines.items():
         if name in found and name not in sure:
             said[line][_pattern(found[name])] += 1
