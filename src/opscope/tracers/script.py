@@ -59,6 +59,10 @@ def run_script(
     return _run(lambda: _call(path), path, argv, Path(), _Recorder(framework, how, steps, caller), save)
 
 
+class Refused(OpscopeError):
+    """The script cannot be run as it was named: none of its own code has failed."""
+
+
 def is_file(path: str) -> bool:
     return Path(path).is_file()
 
@@ -93,20 +97,20 @@ def look_up(path: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # something that the module itself imports
-        raise OpscopeError(f"{path}: there is no module {error.name}") from None
+        raise Refused(f"{path}: there is no module {error.name}") from None
     except AttributeError:
         if module not in sys.modules:
             raise  # the module itself failed
-        raise OpscopeError(f"{path}: {module} has no {name!r}") from None
+        raise Refused(f"{path}: {module} has no {name!r}") from None
 
 
 def _call(path: str) -> Any:
     function = look_up(path)
     kind = cast("type[Any]", function if isinstance(function, type) else type(function))
     if registry.frameworks_of_type(kind):
-        raise OpscopeError(f"{path} is a model: say what it is called with, such as --input 1x3x224x224")
+        raise Refused(f"{path} is a model: say what it is called with, such as --input 1x3x224x224")
     if not callable(function):
-        raise OpscopeError(f"{path} is {registry.describe(function)}, which cannot be called")
+        raise Refused(f"{path} is {registry.describe(function)}, which cannot be called")
     return function()
 
 
@@ -149,6 +153,9 @@ def _run(
 
 def _failed(error: BaseException, path: str, recorder: _Recorder) -> OpscopeError:
     """What to say of a script that an exception ended, with what it did until then."""
+    if isinstance(error, Refused):
+        recorder.abort()
+        return error
     report, where = report_of(error)
     try:
         capture = recorder.finish(path)
@@ -222,6 +229,10 @@ class _Recorder:
             yield
         finally:
             sys.meta_path.remove(finder)
+
+    def abort(self) -> None:
+        for session in self._sessions.values():
+            session.abort()
 
     def finish(self, path: str) -> Capture:
         if not self._sessions:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -64,9 +65,11 @@ class Traced:
         tracer: Any = Given() if args or kwargs else torch.fx.Tracer()
         tracer.record_stack_traces = True
         graph = tracer.trace(target)
+        constants = _constants(tracer.root, graph)
         restore()
         name = type(target).__name__ if isinstance(target, torch.nn.Module) else getattr(target, "__name__", "function")
-        self.module = torch.fx.GraphModule(tracer.root, graph, name)
+        with _holding(tracer.root, constants):
+            self.module = torch.fx.GraphModule(tracer.root, graph, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph as the target is called."""
@@ -96,6 +99,24 @@ class Traced:
 
         call.__annotations__ = dict(getattr(root_fn, "__annotations__", {}))
         return call, [*([tracer.root] if is_module else []), *passed[: len(args)]]
+
+
+def _constants(root: Any, graph: Any) -> dict[str, Any]:
+    """What the graph reads by name from the root itself: fx puts the tensors there that the code has made."""
+    held = vars(root)
+    return {node.target: held[node.target] for node in graph.nodes if node.op == "get_attr" and node.target in held}
+
+
+@contextmanager
+def _holding(root: Any, constants: dict[str, Any]) -> Generator[None]:
+    """Constants of a trace are on the model while a GraphModule takes them over, and not after."""
+    missing = {name: value for name, value in constants.items() if name not in vars(root)}
+    vars(root).update(missing)
+    try:
+        yield
+    finally:
+        for name in missing:
+            del vars(root)[name]
 
 
 def _positions(target: Any, count: int) -> list[str]:
