@@ -103,7 +103,7 @@ class Traced:
 
 def _constants(root: Any, graph: Any) -> dict[str, Any]:
     """What the graph reads by name from the root itself: fx puts the tensors there that the code has made."""
-    held = vars(root)
+    held: dict[str, Any] = vars(root)
     return {node.target: held[node.target] for node in graph.nodes if node.op == "get_attr" and node.target in held}
 
 
