@@ -72,7 +72,9 @@ def without_costs(capture: opscope.Capture) -> opscope.Capture:
     """As it was before it was annotated."""
     computed = ("costs", "lifetimes", "parameters", "kinds")
     added = [name for name, table in capture.tables.items() if table.fact in computed]
-    assert len(added) == 4 * len(capture.stages)
+    assert {(capture.tables[name].fact, capture.tables[name].stage) for name in added} == {
+        (fact, stage) for fact in computed for stage in range(len(capture.stages))
+    }
     for name in added:
         del capture.tables[name]
     return capture

@@ -102,7 +102,7 @@ DAMAGE: dict[str, Callable[[Page], object]] = {
     "no code below": hidden(".low"),
     "no graph": hidden("canvas.graph"),
     "other theme": lambda page: (page.locator("canvas.graph").focus(), page.keyboard.press("t")),
-    "a group closed": lambda page: page.evaluate("opscope.collapse('forward:model/linear1')"),
+    "a group closed": lambda page: page.evaluate("opscope.collapse('forward:model')"),
     "a phase hidden": lambda page: page.locator(".chip.phase", has_text="backward").click(),
     "a panel over another": lambda page: page.add_style_tag(
         content=".right { position: fixed !important; left: 300px; top: 100px; width: 400px; z-index: 9 }"

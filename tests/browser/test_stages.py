@@ -55,7 +55,7 @@ def press(page: Page, key: str) -> None:
 
 
 def test_arrow_keys_step_through_the_passes(page: Page, passes: str) -> None:
-    ready(page, passes)
+    ready(page, f"{passes}#w=vi")  # with views, and arithmetic on integers
     stages = state(page)["stages"]
     assert [entry["nodes"] for entry in stages] == COUNTS
     assert [entry["seconds"] for entry in stages][1:4] == [0.02, 0.027, 0.015]

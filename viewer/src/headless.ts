@@ -11,7 +11,7 @@ import { visible } from './engine/visible.ts';
 import { PHASES } from './scene.ts';
 import { writeSvg } from './svg/write.ts';
 
-const FORWARD = PHASES.indexOf('forward');
+const [FORWARD, OPTIMIZER] = [PHASES.indexOf('forward'), PHASES.indexOf('optimizer')];
 
 export interface Wanted {
   stage: number;
@@ -111,11 +111,14 @@ function readable(engine: Engine, most: number): { open: number[]; depths: [stri
   const tops = phases.length
     ? [...phases.filter((g) => tree.phase[g]! === FORWARD), ...phases.filter((g) => tree.phase[g]! !== FORWARD)]
     : [0];
+  const forward = tops.find((top) => tree.phase[top] === FORWARD);
   const depths = new Map(tops.map((top) => [top, 1]));
   let boxes = boxesAt(engine, depths);
   for (let waiting = tops; waiting.length;) {
     waiting = waiting.filter((top) => {
       const deeper = new Map(depths).set(top, depths.get(top)! + 1);
+      // What updates parameters is as deep as the modules that they are in.
+      if (tree.phase[top] === OPTIMIZER && forward !== undefined && deeper.get(top)! >= depths.get(forward)!) return false;
       const next = boxesAt(engine, deeper);
       if (next > most || next === boxes) return false;
       depths.set(top, deeper.get(top)!);

@@ -3,10 +3,10 @@
 import { PHASES, ROLES, type Phase } from './wire/facts.ts';
 
 /** What a box is. */
-export const BoxKind = { Op: 0, Closed: 1, Open: 2, Input: 3, Folded: 4 } as const;
+export const BoxKind = { Op: 0, Closed: 1, Open: 2, Input: 3, Folded: 4, Loss: 5 } as const;
 
 /** What an edge is; the same numbers as in layout/. */
-export const EdgeKind = { Normal: 0, Lane: 1, Loop: 2, Wrap: 3 } as const;
+export const EdgeKind = { Normal: 0, Lane: 1, Loop: 2, Wrap: 3, Rung: 4, Between: 5, Tied: 6 } as const;
 
 export interface Boxes {
   count: number;
@@ -54,6 +54,10 @@ export interface Scene {
   boxes: Boxes;
   edges: Edges;
   texts: string[];
+  /** A training step as a U, or columns, or one graph. */
+  layout: 'u' | 'columns' | 'plain';
+  /** Pairs of boxes of the forward and the backward pass that stand in one row. */
+  rows: number;
   direction: 'down' | 'right';
 }
 

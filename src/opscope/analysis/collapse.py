@@ -65,12 +65,13 @@ def _parts(graph: Graph, key: Ints) -> Ints:
     if not looping:
         return box_of
     # Each way into another box is a step down, and a box holds the nodes of one level: then all ways lead down.
-    levels = [0] * graph.n_nodes
+    levels: list[int] = [0] * graph.n_nodes
     ahead = source < target  # loops of the model's own are left aside
     order = np.argsort(target[ahead], kind="stable")
     begins, ends = source[ahead][order], target[ahead][order]
     steps: list[bool] = (box_of[begins] != box_of[ends]).tolist()
-    for one, other, step in zip(begins.tolist(), ends.tolist(), steps, strict=True):
+    pairs: list[tuple[int, int]] = list(zip(begins.tolist(), ends.tolist(), strict=True))
+    for (one, other), step in zip(pairs, steps, strict=True):
         levels[other] = max(levels[other], levels[one] + step)
     split = np.isin(box_of, list(looping))
     level = np.array(levels, dtype=np.int64)

@@ -45,7 +45,7 @@ def by_value(capture: Capture, stage: int, words: Sequence[str]) -> list[str]:
     table = gradients_of(capture, stage)
     if table is not None:
         for row, value in enumerate(table.index.tolist()):
-            lines = [texts[value]] if texts[value] else []
+            lines: list[str] = [texts[value]] if texts[value] else []
             texts[value] = "\n".join(lines + _seen(table, row, words))
     return texts
 

@@ -7,6 +7,7 @@ Here each of them is checked against the bytes that are there before it is follo
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -256,7 +257,10 @@ class _Parts:
     def _numbers(self, buffer: memoryview, dtype: np.dtype[Any], rows: int, field: _Field) -> npt.NDArray[Any]:
         if rows * dtype.itemsize > len(buffer):
             _short(field, rows, buffer)
-        found = np.frombuffer(buffer, dtype.newbyteorder("<"), rows)
+        if sys.byteorder == "little":  # with an order spelled out, Python reads no numbers one by one
+            found = np.frombuffer(buffer, dtype, rows)
+        else:
+            found = np.frombuffer(buffer, dtype.newbyteorder("<"), rows).astype(dtype)
         return found if found.flags.aligned else found.copy()
 
     def _starts(self, rows: int, field: _Field) -> Ints:

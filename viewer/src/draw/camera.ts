@@ -114,6 +114,20 @@ export class Camera {
     );
   }
 
+  /** Goes to `rect`, at a zoom at which it can be read: what is larger than the screen is seen from its beginning. */
+  arrive(rect: Rect, least = 0.9, most = 1.25, margin = 60, ms = 260): Promise<void> {
+    const zoom = Math.min(most, Math.max(least, this.view.zoom));
+    const [wide, high] = [(this.screen.width - 2 * margin) / zoom, (this.screen.height - 2 * margin) / zoom];
+    const fits = rect.width <= wide && rect.height <= high;
+    if (zoom === this.view.zoom && fits) return this.reveal(rect, margin, ms);
+    const seen = this.visible();
+    const begins = rect.x >= seen.x && rect.x < seen.x + seen.width && rect.y >= seen.y && rect.y < seen.y + seen.height;
+    if (zoom === this.view.zoom && begins) return Promise.resolve(); // its beginning is in view
+    const x = rect.width <= wide ? rect.x + rect.width / 2 : rect.x + wide / 2;
+    const y = rect.height <= high ? rect.y + rect.height / 2 : rect.y + high / 2;
+    return this.animateTo({ x, y, zoom }, ms);
+  }
+
   animateTo(view: View, ms = 320): Promise<void> {
     this.stop();
     const to = { ...view, zoom: this.clamp(view.zoom) };

@@ -12,6 +12,7 @@ import {
   FONT,
   GROUP_WEIGHT,
   HEADER,
+  isPill,
   PANEL_BAR,
   PANEL_LEFT,
   PANEL_RADIUS,
@@ -31,7 +32,7 @@ import { panelOf, textOn } from './theme.ts';
 import { Bag, search } from '../picture/rtree.ts';
 
 /** Text smaller than this is not read. */
-const LEAST_TEXT = 6;
+export const LEAST_TEXT = 6;
 /** Second lines of more boxes than this would be too much to read, and to draw in time. */
 const MOST_DETAILS = 1200;
 const panels = new Bag();
@@ -247,11 +248,12 @@ function shapes(frame: Frame, dim: boolean): void {
         ctx.fillStyle = own;
         ctx.strokeStyle = mixCss(own, theme.text, 0.2);
       }
-      const r = kind === BoxKind.Input ? Math.min(front / 2, 14 * zoom) : radius;
+      const r = isPill(kind) ? Math.min(front / 2, 14 * zoom) : radius;
+      if (kind === BoxKind.Loss && own === null) ctx.fillStyle = pale(frame, theme.text, dim);
       roundRect(ctx, x + 0.5, y + 0.5, w - 1, front - 1, r);
       ctx.fill();
       if (bordered) ctx.stroke();
-      if (own !== null) {
+      if (own !== null || kind === BoxKind.Loss) {
         ctx.fillStyle = tint;
         ctx.strokeStyle = border;
       }
@@ -276,7 +278,7 @@ function bars(frame: Frame, phase: number, accent: string, dim: boolean): void {
   const w = BAR.width * zoom;
   for (let i = 0; i < leaves.size; i++) {
     const b = leaves.items[i]!;
-    if (boxes.phase[b] !== phase || boxes.kind[b] === BoxKind.Input || fillOf(paint, b) !== null || isDim(frame, b) !== dim) continue;
+    if (boxes.phase[b] !== phase || isPill(boxes.kind[b]!) || fillOf(paint, b) !== null || isDim(frame, b) !== dim) continue;
     if (boxAlpha !== null) ctx.globalAlpha = boxAlpha[b]!;
     const x = snapped(frame, boxes.x[b]! * zoom + ox) + BAR.left * zoom;
     const y = snapped(frame, boxes.y[b]! * zoom + oy) + BAR.gap * zoom;
@@ -343,7 +345,9 @@ function texts(frame: Frame): void {
         continue;
       }
       const own = paint.fill === null ? null : fillOf(paint, b);
-      if (own !== null) ctx.fillStyle = pale(frame, textOn(theme, own), dim);
+      const loss = kind === BoxKind.Loss && own === null;
+      if (loss) ctx.fillStyle = pale(frame, theme.background, dim);
+      else if (own !== null) ctx.fillStyle = pale(frame, textOn(theme, own), dim);
       else if (dim) ctx.fillStyle = paled;
       if (pass === 'detail') {
         if (text.detail) line(frame, kind, text.detail, x, y + (half + 12) * zoom, boxes.width[b]!);
@@ -356,7 +360,7 @@ function texts(frame: Frame): void {
       } else {
         line(frame, kind, text.title, x, y + (text.detail ? half - 2.8 : half + 4.5) * zoom, boxes.width[b]!);
       }
-      if (own !== null || dim) ctx.fillStyle = colour;
+      if (own !== null || dim || loss) ctx.fillStyle = colour;
     }
   }
 }
@@ -369,7 +373,7 @@ function setFont(ctx: Context, pass: 'title' | 'group' | 'detail' | 'badge', zoo
 
 function line(frame: Frame, kind: number, text: string, x: number, baseline: number, width: number): void {
   const { ctx, zoom } = frame;
-  if (kind !== BoxKind.Input) {
+  if (!isPill(kind)) {
     ctx.fillText(text, x + TEXT_LEFT * zoom, baseline);
     return;
   }
@@ -395,7 +399,7 @@ export function paintRings(frame: Frame): void {
     const [x, y] = [snapped(frame, boxes.x[b]! * zoom + ox), snapped(frame, boxes.y[b]! * zoom + oy)];
     const [w, h] = [boxes.width[b]! * zoom, cardHeight(boxes, b) * zoom];
     const out = width / 2 + (panel ? 0 : 0.5);
-    const radius = boxes.kind[b] === BoxKind.Input ? Math.min(h / 2, 14 * zoom) : (panel ? PANEL_RADIUS : RADIUS) * Math.min(1.2, zoom);
+    const radius = isPill(boxes.kind[b]!) ? Math.min(h / 2, 14 * zoom) : (panel ? PANEL_RADIUS : RADIUS) * Math.min(1.2, zoom);
     const alpha = boxAlpha?.[b] ?? 1;
     ctx.strokeStyle = colour;
     if (glow) {

@@ -3,7 +3,7 @@ import { CHANGES, GHOST, SYMBOLS } from '../picture/changes.ts';
 import { BoxKind, type Scene } from '../scene.ts';
 import { leavesOnScreen } from './cards.ts';
 import type { Frame } from './frame.ts';
-import { cardHeight, compact, FONT, RADIUS } from '../picture/sizes.ts';
+import { cardHeight, compact, FONT, isPill, RADIUS } from '../picture/sizes.ts';
 import { roundRect } from './shapes.ts';
 import { textOn } from './theme.ts';
 
@@ -36,7 +36,7 @@ export function paintChanges(frame: Frame): void {
     const kind = change[b]! & ~GHOST;
     if (!kind) continue;
     const [w, h] = [boxes.width[b]! * zoom, cardHeight(boxes, b) * zoom];
-    const radius = boxes.kind[b] === BoxKind.Input ? h / 2 : RADIUS * Math.min(1.2, zoom);
+    const radius = isPill(boxes.kind[b]!) ? h / 2 : RADIUS * Math.min(1.2, zoom);
     ctx.globalAlpha = boxAlpha?.[b] ?? 1;
     ctx.strokeStyle = theme.changes[kind - 1]!.accent;
     ctx.lineWidth = Math.max(1, 1.6 * Math.min(1, zoom));

@@ -7,6 +7,7 @@ import {
   BAR,
   compact,
   grouped,
+  isPill,
   DETAIL_SIZE,
   PANEL_LEFT,
   SMALL,
@@ -91,11 +92,15 @@ export class Fitter {
     if (text === undefined) {
       const { boxes, texts } = this.#scene;
       // Measured at the lower end of the step, so that it fits at all of it.
-      const bar = boxes.kind[box] === BoxKind.Input ? 0 : BAR.left + BAR.width;
+      const bar = isPill(boxes.kind[box]!) ? 0 : BAR.left + BAR.width;
       const room = (boxes.width[box]! - bar) * (step / STEPS) - 2 * SMALL.gap;
-      text = fitText(clean(texts[boxes.title[box]!] ?? ''), room, SMALL.size, true);
+      const times = boxes.repeat[box]! > 1 ? ` ×${compact(boxes.repeat[box]!)}` : '';
+      const wide = times ? textWidth(times, SMALL.size, true) : 0;
+      text = fitText(clean(texts[boxes.title[box]!] ?? ''), room - wide, SMALL.size, true);
       // One letter and three dots say nothing.
       if (text.endsWith('…') && [...text].length < 3) text = '';
+      // That it is several is said as long as there is room for it.
+      if (wide <= room) text = (text + times).trim();
       this.#small.set(box, text);
     }
     return text;
@@ -116,7 +121,7 @@ export function fitBox(scene: Scene, box: number): Fitted {
   room -= titleWidth + (badge ? badgeWidth + 4 : 0);
   let count = '';
   let countWidth = 0;
-  if (kind !== BoxKind.Op && kind !== BoxKind.Input && (panel || below === '' || boxes.height[box]! < TWO_LINES)) {
+  if (kind !== BoxKind.Op && !isPill(kind) && (panel || below === '' || boxes.height[box]! < TWO_LINES)) {
     count = grouped(boxes.size[box]!);
     countWidth = textWidth(count, DETAIL_SIZE);
     if (countWidth + 10 > room) [count, countWidth] = ['', 0];

@@ -5,7 +5,7 @@ import { textWidth } from '../text/widths.ts';
 import type { Frame } from './frame.ts';
 import { SELECTED } from './frame.ts';
 import { clean, fitText } from './label.ts';
-import { FONT, HEADER, LABEL_SIZE, PANEL_LEFT, TEXT_RIGHT, widthOfBytes } from '../picture/sizes.ts';
+import { FONT, HEADER, LABEL_SIZE, mostKept, PANEL_LEFT, TEXT_RIGHT, widthOfBytes, widthOfRung } from '../picture/sizes.ts';
 import { panelsIn } from './overview.ts';
 import { arrow, roundRect } from './shapes.ts';
 import { PIECE_LENGTHS } from '../picture/spatial.ts';
@@ -52,7 +52,8 @@ export function paintEdges(frame: Frame): void {
   ctx.lineJoin = 'round';
   const byBytes = paint.edgeWidth === 'bytes';
   const widths = byBytes ? [1.2, 2, 3, 4.2, 5.6, 7] : [1.3];
-  for (let kind = 0; kind < 4; kind++) {
+  paintRungs(frame, base);
+  for (const kind of ARROWS) {
     ctx.strokeStyle = ctx.fillStyle = theme.edgeKinds[kind]!;
     for (let w = 0; w < widths.length; w++) {
       let [count, any] = [0, false];
@@ -63,7 +64,7 @@ export function paintEdges(frame: Frame): void {
         const edge = index.pieceEdge[piece]!;
         if (edges.kind[edge] !== kind || (byBytes && step(widths, edges.bytes[edge]!) !== w)) continue;
         if (!any) {
-          ctx.setLineDash(kind === EdgeKind.Loop && zoom > 0.3 ? [5 * zoom, 4 * zoom] : []);
+          ctx.setLineDash((kind === EdgeKind.Loop || kind === EdgeKind.Tied) && zoom > 0.3 ? [5 * zoom, 4 * zoom] : []);
           any = true;
         }
         if (count === 0) ctx.beginPath();
@@ -85,6 +86,29 @@ export function paintEdges(frame: Frame): void {
   }
   ctx.globalAlpha = 1;
 }
+
+/** What is kept for the backward pass: bands as wide as their bytes, without a head, for nothing flows there yet. */
+function paintRungs(frame: Frame, base: number): void {
+  const { ctx, index, theme, zoom, edgeAlpha } = frame;
+  const { edges } = frame.scene;
+  const { kind, bytes, points, start } = edges;
+  const most = mostKept(edges);
+  ctx.strokeStyle = theme.edgeKinds[EdgeKind.Rung]!;
+  for (let i = 0; i < found.size; i++) {
+    const edge = index.pieceEdge[found.items[i]!]!;
+    if (kind[edge] !== EdgeKind.Rung) continue;
+    const width = widthOfRung(bytes[edge]!, most) * zoom;
+    ctx.setLineDash(bytes[edge]! > 0 || zoom < 0.3 ? [] : [2 * zoom, 4 * zoom]);
+    ctx.lineWidth = Math.max(0.7, width);
+    ctx.globalAlpha = base * (edgeAlpha?.[edge] ?? 1);
+    ctx.beginPath();
+    trace(frame, points, start[edge]!, start[edge + 1]! - 1);
+    ctx.stroke();
+  }
+  ctx.setLineDash([]);
+}
+
+const ARROWS = [EdgeKind.Between, EdgeKind.Normal, EdgeKind.Lane, EdgeKind.Loop, EdgeKind.Wrap, EdgeKind.Tied];
 
 function step(widths: number[], bytes: number): number {
   const width = widthOfBytes(bytes);
@@ -244,19 +268,18 @@ function flow(frame: Frame, edge: number, size: number): void {
 
 /** Shape and dtype at the middle of edges: of the one under the pointer, or of all that have room. */
 export function paintEdgeLabels(frame: Frame): void {
-  const {
-    scene: { edges },
-    index,
-    paint,
-    zoom,
-  } = frame;
-  if (paint.edgeLabels === 'always' && zoom >= 0.6 && frame.boxAlpha === null) {
+  const { scene, index, paint, zoom } = frame;
+  const { edges } = scene;
+  const all = paint.edgeLabels === 'always';
+  // What a rung keeps is said in any case.
+  if ((all || scene.layout === 'u') && zoom >= 0.6 && frame.boxAlpha === null) {
     piecesIn(frame);
     const taken: Placed[] = titlesIn(frame);
     const most = taken.length + 240;
     for (let i = 0; i < found.size && taken.length < most; i++) {
       const edge = index.pieceEdge[found.items[i]!]!;
-      if (edge !== paint.hoveredEdge) label(frame, edge, taken, false);
+      const told = all || edges.kind[edge] === EdgeKind.Rung || edges.kind[edge] === EdgeKind.Tied;
+      if (told && edge !== paint.hoveredEdge) label(frame, edge, taken, false);
     }
   }
   if (paint.hoveredEdge >= 0 && paint.hoveredEdge < edges.count) label(frame, paint.hoveredEdge, [], true);
@@ -313,7 +336,8 @@ function label(frame: Frame, edge: number, taken: Placed[], hovered: boolean): v
     x = Math.max(w / 2 + 4, Math.min(frame.screen.width - w / 2 - 4, x));
     y = Math.max(h / 2 + 4, Math.min(frame.screen.height - h / 2 - 4, y));
   } else {
-    if ((direction === 'down' ? middle.length : middle.length - w) < h || taken.some((p) => p.edge === edge)) return;
+    const level = Math.abs(middle.by - middle.ay) < Math.abs(middle.bx - middle.ax);
+    if ((direction === 'down' && !level ? middle.length : middle.length - w) < h || taken.some((p) => p.edge === edge)) return;
     const place = PLACES.find((t) => {
       [x, y] = [middle.ax + (middle.bx - middle.ax) * t, middle.ay + (middle.by - middle.ay) * t];
       if (taken.some((p) => Math.abs(p.x - x) < (p.w + w) / 2 && Math.abs(p.y - y) < (p.h + h) / 2)) return false;

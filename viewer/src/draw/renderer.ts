@@ -26,6 +26,8 @@ export function emptyScene(): Scene {
     width: 0,
     height: 0,
     texts: [''],
+    layout: 'plain',
+    rows: 0,
     direction: 'down',
     boxes: {
       count: 0,

@@ -26,7 +26,7 @@ export function paintSmallTitles(frame: Frame, leaves: Bag, ink: (box: number) =
     const colour = ink(b);
     if (colour !== last) ctx.fillStyle = last = colour;
     if (boxAlpha !== null) ctx.globalAlpha = boxAlpha[b]!;
-    const input = boxes.kind[b] === BoxKind.Input;
+    const input = boxes.kind[b] === BoxKind.Input || boxes.kind[b] === BoxKind.Loss;
     const x = boxes.x[b]! * zoom + ox + (input ? w / 2 : (BAR.left + BAR.width) * zoom + SMALL.gap);
     const y = boxes.y[b]! * zoom + oy + h / 2 + SMALL.size * 0.35;
     if (input) ctx.textAlign = 'center';

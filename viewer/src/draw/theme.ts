@@ -25,7 +25,7 @@ export interface Theme {
   panels: string[];
   panelBorder: string;
   edge: string;
-  /** By EdgeKind: normal, lane, loop, wrap. */
+  /** By EdgeKind: normal, lane, loop, wrap, rung, between phases, tied. */
   edgeKinds: string[];
   edgeLabel: string;
   edgeLabelText: string;
@@ -69,7 +69,7 @@ export const light: Theme = {
   panels: ['#ffffff', '#f6f8fb', '#eef1f6', '#e7ebf2', '#dfe4ed', '#d8dee8'],
   panelBorder: '#d3d9e3',
   edge: '#98a3b5',
-  edgeKinds: ['#98a3b5', '#aab3c3', '#a78bda', '#b4bccb'],
+  edgeKinds: ['#98a3b5', '#aab3c3', '#a78bda', '#b4bccb', '#cfc2ef', '#cdd4df', '#5aa981'],
   edgeLabel: '#ffffff',
   edgeLabelText: '#3c4557',
   selected: '#1d5fe0',
@@ -110,7 +110,7 @@ export const dark: Theme = {
   panels: ['#14171e', '#191d25', '#1f242d', '#252b35', '#2b323d', '#313945'],
   panelBorder: '#343c49',
   edge: '#5c6779',
-  edgeKinds: ['#5c6779', '#4f5969', '#7d68b0', '#4c5565'],
+  edgeKinds: ['#5c6779', '#4f5969', '#7d68b0', '#4c5565', '#4a3f70', '#363e4b', '#3f8f68'],
   edgeLabel: '#262c36',
   edgeLabelText: '#c9d0dc',
   selected: '#6aa5ff',

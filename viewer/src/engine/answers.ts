@@ -30,10 +30,18 @@ function isSaved(view: View, node: number): boolean {
   return !view.options.saved && (view.kept[node] ?? -1) >= 0;
 }
 
+/** What made the tensor that a chain of operators hands on as it is: an operator, or -1 for an input. */
+function makerOf({ graph, passed }: View, node: number): number {
+  let maker = node;
+  while (maker >= 0 && (passed[maker] ?? -1) >= 0) maker = graph.producer[passed[maker]!]!;
+  return maker;
+}
+
 /** The operator whose box shows one that has none of its own: what made a saved tensor, or reads a constant; or -1. */
 export function drawnIn(view: View, node: number): number {
   if (!view.inlined[node]) return -1;
-  if (isSaved(view, node)) return view.graph.producer[view.kept[node]!]!;
+  const maker = (view.passed[node] ?? -1) >= 0 ? makerOf(view, node) : -1;
+  if (maker >= 0) return maker;
   for (const value of row(view.outputs, node)) for (const use of row(view.readers, value)) return view.graph.useNode[use]!;
   return -1;
 }
@@ -206,7 +214,10 @@ function kernelsOf({ graph, capture }: View, node: number): Details['kernels'] {
 function shownWith(view: View, node: number): Partial<Pick<Details, 'drawnWith' | 'path'>> {
   const other = drawnIn(view, node);
   if (other < 0) return {};
-  return { drawnWith: { kind: isSaved(view, node) ? 'saved' : 'constant', ...ref(view, other) }, path: around(view, other) };
+  return {
+    drawnWith: { kind: isSaved(view, node) ? 'saved' : (view.passed[node] ?? -1) >= 0 ? 'view' : 'constant', ...ref(view, other) },
+    path: around(view, other),
+  };
 }
 
 function outputDetails(view: View, value: number): Details['outputs'][number] {

@@ -19,7 +19,7 @@ export function boxes({ tree, visible: v }: View, items: number[]): number[] {
 
 /** Boxes of forward operators and of their gradients, in pairs, each once: of one item, or all. */
 export function pairs(view: View, item: number | null): Int32Array {
-  const { graph, visible: v } = view;
+  const { graph, visible: v, rows, inlined } = view;
   const links = graph.links.get('grad');
   if (!links) return new Int32Array(0);
   const members = item === null ? null : new Set(inside(view, item));
@@ -29,6 +29,8 @@ export function pairs(view: View, item: number | null): Int32Array {
     if (members && !members.has(links.source[i]!) && !members.has(links.target[i]!)) continue;
     const [a, b] = [v.nodeBox[links.source[i]!]!, v.nodeBox[links.target[i]!]!];
     if (a < 0 || b < 0 || a === b || seen.has(a * v.count + b)) continue;
+    // Where the two stand in one row anyway, an arc says nothing more; nor for what is passed over.
+    if (members && rows && ((rows[a]! >= 0 && rows[a] === rows[b]) || inlined[links.source[i]!] || inlined[links.target[i]!])) continue;
     seen.add(a * v.count + b);
     out.push(a, b);
   }

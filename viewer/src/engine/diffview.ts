@@ -160,7 +160,9 @@ export function kin(old: View, now: View, map: ReadonlyMap<number, number[]>, ba
   const into: number[] = [];
   const groups = new Map<string, number>();
   const key = (view: View, g: number) =>
-    view.tree.labels.has(g) ? '' : `${view.tree.phase[g]}:${scopePath(view.capture.pools, view.tree.scope[g]!)}:${view.tree.isPhase[g]}`;
+    view.tree.labels.has(g)
+      ? ''
+      : `${view.tree.phase[g]}:${scopePath(view.capture.pools, view.tree.scope[g]!)}:${view.tree.isPhase[g]}:${view.tree.part[g]}`;
   for (let g = 1; g < old.tree.groups; g++) if (key(old, g)) groups.set(key(old, g), old.tree.nodes + g);
   const inputs = new Map<string, number>();
   const firstInput = (view: View) => view.tree.nodes + view.tree.groups;

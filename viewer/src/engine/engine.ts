@@ -19,14 +19,19 @@ import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
 import { Repeats } from './repeats.ts';
 import { buildScene } from './scene.ts';
+import { purpose, unread } from './story.ts';
+import { kindsOf } from './kinds.ts';
+import { turn } from './uturn.ts';
 import { buildTree, type Tree } from './tree.ts';
 import { asking, isQuestion, QUESTIONS, type Ask } from './questions.ts';
 import { newGround, type Arranged, type Ground, type View } from './view.ts';
 import { nothingVisible, visible, type Visible } from './visible.ts';
 import { rehearse } from './warm.ts';
 
-const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes
-const [INIT, FORWARD] = [PHASES.indexOf('init'), PHASES.indexOf('forward')];
+const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes …
+const [FEWEST_BOXES, MOST_FIRST_BOXES] = [8, 80]; // … or this many, where it would show next to nothing;
+const [FEWEST_OF_STEP, MOST_OF_STEP] = [18, 180]; // the same for all columns of a training step together
+const [INIT, FORWARD, OPTIMIZER] = [PHASES.indexOf('init'), PHASES.indexOf('forward'), PHASES.indexOf('optimizer')];
 const MOST_COMPARED = 1000; // children of a group, to know how many boxes it would be
 const MOST_UNFOLDED = 60; // as many as a URL takes
 /** Groups that are drawn in advance, and the operators of a graph in which that takes no longer than a moment. */
@@ -56,6 +61,7 @@ export class Engine implements Served<Commands> {
   /** How many operators, in words of the page's language. */
   counts: (n: number) => string = (n) => `${NUMBERS.format(n)} op${n === 1 ? '' : 's'}`;
   private phaseNames: readonly string[] = PHASES;
+  private words: Partial<EngineWords> = {};
 
   /** Questions about the view. What asks for costs must have `count` behind it. */
   readonly ask: Ask = asking(() => this.view);
@@ -196,6 +202,7 @@ export class Engine implements Served<Commands> {
           shown,
           diff ? replaced(diff) : [],
           byNode,
+          (await kindsOf(capture, stage)).ofOp,
         ),
         options,
       );
@@ -238,8 +245,10 @@ export class Engine implements Served<Commands> {
   speak(words: EngineWords): Picture | null {
     this.counts = (n) => (n === 1 ? words.op : words.ops).replace('{n}', NUMBERS.format(n));
     this.phaseNames = words.phases;
+    this.words = words;
     for (const view of this.views.values()) {
       view.tree.phaseNames = words.phases;
+      view.tree.plumbingNames = words.plumbing ?? view.tree.plumbingNames;
       view.cache = new LayoutCache(); // boxes are as wide as their words
     }
     return this.shown ? this.picture() : null;
@@ -254,13 +263,15 @@ export class Engine implements Served<Commands> {
   private arrange(ground: Ground & Partial<Arranged>, options: ViewOptions): View {
     const { tree: before, open: wereOpen, unfolded: wereUnfolded } = ground;
     const [wasOpen, wasUnfolded] = [new Set<string>(), new Set<string>()];
-    const keyOf = (tree: Tree, g: number) => `${tree.scope[g]}/${tree.isPhase[g] ? tree.phase[g] : ''}`;
+    const keyOf = (tree: Tree, g: number) => `${tree.scope[g]}/${tree.isPhase[g] ? tree.phase[g] : ''}/${tree.labels.get(g) ?? ''}`;
     for (let g = 0; before && g < before.groups; g++) {
       if (wereOpen?.[g]) wasOpen.add(keyOf(before, g));
       if (wereUnfolded?.[g]) wasUnfolded.add(keyOf(before, g));
     }
     const inlined = options.constants ? new Uint8Array(ground.graph.nodes) : constants(ground.graph);
-    if (!options.saved) ground.kept.forEach((value, node) => value >= 0 && (inlined[node] = 1));
+    const passed = passedNow(ground, options);
+    for (let node = 0; node < passed.length; node++) if (passed[node]! >= 0) inlined[node] = 1;
+    const drawn = flow(ground.graph, ground.bodies, passed);
     const tree = buildTree(ground.graph, ground.capture.pools, {
       split: options.split,
       hidden: new Set(options.hidden),
@@ -268,6 +279,10 @@ export class Engine implements Served<Commands> {
       bodies: ground.bodies,
       opTitle: (node) => ground.titles.of(node),
       phaseNames: this.phaseNames,
+      flow: drawn,
+      plumbing: options.plumbing ? undefined : ground.plumbing,
+      purpose: (members) => purpose(members, (node) => [ground.kinds(ground.graph.op[node]!), ground.titles.of(node)]),
+      plumbingNames: this.words.plumbing,
     });
     const [open, unfolded] = [new Uint8Array(tree.groups), new Uint8Array(tree.groups)];
     open[0] = 1;
@@ -275,38 +290,59 @@ export class Engine implements Served<Commands> {
       if (wasOpen.has(keyOf(tree, g)) || (tree.isPhase[g] && !before.isPhase.includes(1))) open[g] = 1;
     }
     for (let g = 0; wasUnfolded.size && g < tree.groups; g++) if (wasUnfolded.has(keyOf(tree, g))) unfolded[g] = 1;
+    const kin = isTurned(options) && tree.isPhase.includes(1) ? kinOf(tree) : () => [];
     return Object.assign(ground, {
       options,
       tree,
       open,
       unfolded,
       inlined,
-      flow: flow(ground.graph, ground.bodies, options.saved ? null : ground.kept),
+      passed,
+      flow: drawn,
+      kin,
+      rows: null,
       cache: new LayoutCache(),
-      repeats: new Repeats(ground.graph, tree),
+      repeats: new Repeats(ground.graph, tree, drawn, () => ground.outputs, kin),
       visible: ground.visible ?? nothingVisible(),
     });
   }
 
   /** Open groups as long as the picture stays readable: all of a level or none, so that equal things look equal. */
   private openAtFirst(view: View): void {
+    const step = isTurned(view.options) && view.tree.isPhase.includes(1);
+    if (
+      step &&
+      (this.openLevels(view, FIRST_BOXES, false) >= FEWEST_OF_STEP || this.openLevels(view, MOST_OF_STEP, false) >= FEWEST_OF_STEP)
+    )
+      return;
+    if (this.openLevels(view, FIRST_BOXES) < FEWEST_BOXES) this.openLevels(view, MOST_FIRST_BOXES);
+  }
+
+  /** How many boxes there are then. */
+  private openLevels(view: View, most: number, forwardAlone = true): number {
     const { tree } = view;
     const inside = (g: number) => shownInside(view, g);
-    const grows = (groups: number[]) => groups.reduce((sum, g) => sum + inside(g).boxes - 1, 0);
+    // What is opened stays a box, around the others.
+    const grows = (groups: number[]) => groups.reduce((sum, g) => sum + inside(g).boxes, 0);
     let { boxes, groups } = inside(0);
+    boxes += inputsOf(view).length + (forwardAlone ? 0 : 1); // and the loss
     while (groups.length) {
       let level = groups.filter((g) => {
         // What only builds the modules stays closed, and so do modules without modules inside.
         if (tree.phase[g] === INIT && inside(g).boxes > 4) return false;
-        return inside(g).boxes <= FIRST_BOXES && (tree.isPhase[g] || row(tree.childGroups, g).length > 0);
+        // The optimizer opens as far as the modules that it updates.
+        if (tree.phase[g] === OPTIMIZER && !tree.isPhase[g] && view.kin(g).length) return false;
+        return inside(g).boxes <= Math.min(most, MOST_FIRST_BOXES) && (tree.isPhase[g] || inside(g).groups.length > 0 || inside(g).folds);
       });
+      level = [...new Set(level.flatMap((g) => [g, ...view.kin(g).filter((other) => groups.includes(other))]))];
       // Where forward and backward are too much together, the forward pass says more about a model.
-      if (boxes + grows(level) > FIRST_BOXES && boxes < FIRST_BOXES / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
-      if (grows(level) > 0 && boxes + grows(level) > FIRST_BOXES) return;
+      if (forwardAlone && boxes + grows(level) > most && boxes < most / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
+      if (grows(level) > 0 && boxes + grows(level) > most) return boxes;
       boxes += grows(level);
       for (const g of level) view.open[g] = 1;
       groups = level.flatMap((g) => inside(g).groups);
     }
+    return boxes;
   }
 
   // -- pictures -----------------------------------------------------------------------------------
@@ -316,6 +352,7 @@ export class Engine implements Served<Commands> {
     const { graph, tree } = view;
     const drawn = this.draw(view.open, view.cache);
     view.visible = drawn.visible;
+    view.rows = drawn.rows;
     const { scene } = drawn;
     const open: number[] = [];
     for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
@@ -327,20 +364,19 @@ export class Engine implements Served<Commands> {
     const own = tree.nodes - view.ghosts.length;
     view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
     const kinds = this.toward >= 0 ? classes(view.diffs.of(this.toward), 'before', graph.nodes) : view.byNode;
-    return { scene, index: this.indexOf(scene), open, unfolded, saved, ...boxChanges(view, kinds) };
+    const { views, plumbing } = view;
+    const aside = { saved, views: 0, plumbing: 0 };
+    for (let node = 0; node < Math.min(own, views.length); node++) if (views[node]! >= 0) aside.views++;
+    for (let node = 0; node < own; node++) aside.plumbing += plumbing[node]!;
+    return { scene, index: this.indexOf(scene), open, unfolded, ...aside, ...boxChanges(view, kinds) };
   }
 
   /** What is visible with these groups open, and where it is. */
-  private draw(open: Uint8Array, cache: LayoutCache): { visible: Visible; scene: Scene } {
+  private draw(open: Uint8Array, cache: LayoutCache): { visible: Visible; scene: Scene; rows: Int32Array | null } {
     const { view } = this;
     const { graph, tree, types } = view;
-    // Data that comes in is a box of its own; parameters are inside their operator unless they are pulled out.
-    const inputs = view.options.constants
-      ? Int32Array.from({ length: graph.values }, (_, i) => i).filter(
-          (value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0,
-        )
-      : graph.inputs.filter((value) => graph.role[value] === 0);
-    const shown = visible({ ...graph, ...view.flow }, tree, {
+    const inputs = inputsOf(view);
+    let shown = visible({ ...graph, ...view.flow }, tree, {
       open,
       unfolded: view.unfolded,
       repeats: view.repeats,
@@ -349,21 +385,27 @@ export class Engine implements Served<Commands> {
     });
     // A constant is shown by what reads it, and what only keeps a tensor by what made the tensor.
     if (view.inlined.includes(1)) standIn(view, shown);
+    const turned = isTurned(view.options) ? turn({ graph, tree, types, flow: view.flow, inlined: view.inlined, visible: shown }) : null;
+    if (turned) shown = turned.visible;
     const scene = buildScene({
       graph,
       pools: view.capture.pools,
       tree,
       types,
+      turned,
       visible: shown,
       direction: view.options.direction,
       side: view.options.side,
       cache,
       outputs: () => view.outputs,
       counts: this.counts,
+      read: view.flow.read,
+      unread: (nodes) => unread(graph, nodes),
+      drawnWords: this.words,
       place: (value) => view.gradients.place(value),
       words: this.edgeWords,
     });
-    return { visible: shown, scene };
+    return { visible: shown, scene, rows: turned?.turn.row ?? null };
   }
 
   open(items: number[], open: boolean): Picture {
@@ -371,7 +413,7 @@ export class Engine implements Served<Commands> {
     for (const item of items) {
       const g = item - tree.nodes;
       if (g <= 0 || g >= tree.groups) continue;
-      this.view.open[g] = open ? 1 : 0;
+      for (const group of [g, ...this.view.kin(g)]) this.view.open[group] = open ? 1 : 0;
     }
     return this.picture();
   }
@@ -379,7 +421,8 @@ export class Engine implements Served<Commands> {
   unfold(item: number): Picture {
     const { tree } = this.view;
     const parent = tree.parent[item - tree.nodes]!;
-    this.view.unfolded[parent] = this.view.unfolded[parent] ? 0 : 1;
+    const unfolded = this.view.unfolded[parent] ? 0 : 1;
+    for (const group of [parent, ...this.view.kin(parent)]) this.view.unfolded[group] = unfolded;
     return this.picture();
   }
 
@@ -409,8 +452,10 @@ export class Engine implements Served<Commands> {
       let g = item < tree.nodes ? tree.nodeGroup[item]! : (tree.parent[item - tree.nodes] ?? -1);
       let child = item < tree.nodes ? -1 : item - tree.nodes;
       for (; g >= 0; child = g, g = tree.parent[g]!) {
-        this.view.open[g] = 1;
-        if (child > 0) this.view.unfolded[g] = 1;
+        for (const group of [g, ...this.view.kin(g)]) {
+          this.view.open[group] = 1;
+          if (child > 0) this.view.unfolded[group] = 1;
+        }
       }
     }
     return this.picture();
@@ -447,24 +492,67 @@ export class Engine implements Served<Commands> {
   }
 }
 
-/** What an open group shows: how many boxes, and which groups are boxes of their own. Equal neighbours are one box. */
-function shownInside({ tree, repeats }: View, group: number): { boxes: number; groups: number[] } {
+/** What an open group shows: how many boxes, which groups are boxes of their own, and whether equal neighbours are one box. */
+function shownInside({ tree, repeats }: View, group: number): { boxes: number; groups: number[]; folds: boolean } {
   const children = row(tree.childGroups, group);
   const nodes = row(tree.childNodes, group).length;
   // Too many in any case: not worth a comparison.
-  if (nodes + children.length > MOST_COMPARED) return { boxes: nodes + children.length, groups: [] };
+  if (nodes + children.length > MOST_COMPARED) return { boxes: nodes + children.length, groups: [], folds: false };
   const runs = repeats.runs(group);
   const folded = new Set(runs.flatMap(([first, count]) => Array.from({ length: count }, (_, i) => children[first + i]!)));
-  return { boxes: nodes + children.length - folded.size + runs.length, groups: [...children].filter((g) => !folded.has(g)) };
+  const groups = [...children].filter((g) => !folded.has(g) && tree.purpose[g]! < 0);
+  return { boxes: nodes + children.length - folded.size + runs.length, groups, folds: runs.length > 0 };
+}
+
+/** Data that comes in is a box of its own; parameters are inside their operator unless they are pulled out. */
+function inputsOf(view: View): Int32Array {
+  const { graph, options } = view;
+  if (!options.constants) return graph.inputs.filter((value) => graph.role[value] === 0);
+  const values = Int32Array.from({ length: graph.values }, (_, i) => i);
+  return values.filter((value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0);
+}
+
+function isTurned({ split, side, columns }: ViewOptions): boolean {
+  return split && side && !columns;
+}
+
+/** The groups of the same module in other phases: in a U they open and fold together. */
+function kinOf(tree: Tree): (group: number) => readonly number[] {
+  const byScope = new Map<number, number[]>();
+  const plain = (g: number) => g > 0 && !tree.isPhase[g] && tree.purpose[g]! < 0 && !tree.labels.has(g) && tree.phase[g] !== INIT;
+  for (let g = 1; g < tree.groups; g++) {
+    if (!plain(g)) continue;
+    const list = byScope.get(tree.scope[g]!);
+    if (list) list.push(g);
+    else byScope.set(tree.scope[g]!, [g]);
+  }
+  // What updates the parameters of a single module stays one box.
+  const isUpdate = (g: number) =>
+    tree.phase[g] === OPTIMIZER && row(tree.childGroups, g).every((c) => byScope.get(tree.scope[c]!)!.length < 2);
+  return (group) =>
+    plain(group) ? (byScope.get(tree.scope[group]!) ?? []).filter((g) => tree.phase[g] !== tree.phase[group] && !isUpdate(g)) : [];
+}
+
+/** By operator: the value for which it is passed over in a picture of these options, or -1; empty where there is none. */
+function passedNow({ graph, kept, views, byNode }: Ground, options: ViewOptions): Int32Array {
+  if ((options.saved || !kept.length) && (options.views || !views.length)) return new Int32Array(0);
+  const [saved, seen] = [!options.saved && kept.length > 0, !options.views && views.length > 0];
+  const passed = new Int32Array(graph.nodes).fill(-1);
+  for (let node = 0; node < graph.nodes; node++) {
+    if (kept.length && kept[node]! >= 0) passed[node] = saved ? kept[node]! : -1;
+    // What the stage in view has changed is drawn, whatever it is.
+    else if (seen && !byNode[node]) passed[node] = views[node]!;
+  }
+  return passed;
 }
 
 /** Boxes for the operators that are drawn inside others; answers.drawnIn says the same of one of them. */
-function standIn({ graph, inlined, kept, options }: View, { nodeBox }: Visible): void {
+function standIn({ graph, inlined, passed }: View, { nodeBox }: Visible): void {
   const { useNode, useValue, producer } = graph;
-  if (!options.saved)
-    kept.forEach((value, node) => {
-      if (value >= 0 && producer[value]! >= 0) nodeBox[node] = nodeBox[producer[value]!]!;
-    });
+  // In order of execution: what it hands on may have been handed on before.
+  passed.forEach((value, node) => {
+    if (value >= 0 && producer[value]! >= 0) nodeBox[node] = nodeBox[producer[value]!]!;
+  });
   for (let use = 0; use < useValue.length; use++) {
     const maker = useValue[use]! < 0 ? -1 : producer[useValue[use]!]!;
     if (maker >= 0 && inlined[maker] && nodeBox[maker]! < 0) nodeBox[maker] = nodeBox[useNode[use]!]!;
@@ -486,7 +574,7 @@ function constants(graph: Graph): Uint8Array {
 
 /** What is open in one stage is open in the next, where both have it. */
 function keepOpen(from: View, to: View): void {
-  const key = (view: View, g: number) => `${view.tree.scope[g]}/${view.tree.phase[g]}/${view.tree.isPhase[g]}`;
+  const key = (view: View, g: number) => `${view.tree.scope[g]}/${view.tree.phase[g]}/${view.tree.isPhase[g]}/${view.tree.part[g]}`;
   const open = new Map<string, number>();
   for (let g = 1; g < from.tree.groups; g++) if (!from.tree.labels.has(g)) open.set(key(from, g), from.open[g]!);
   for (let g = 1; g < to.tree.groups; g++) if (!to.tree.labels.has(g)) to.open[g] = open.get(key(to, g)) ?? to.open[g]!;

@@ -1,6 +1,6 @@
-// Which uses are drawn as edges. Two things are drawn otherwise than they are stored:
-// what an operator computes in the graphs inside it goes through those graphs, and autograd's own copies of saved tensors
-// (a `detach` that the forward pass makes, another that the backward pass reads) are passed over.
+// Which uses are drawn as edges. Some things are drawn otherwise than they are stored: what an operator computes in the
+// graphs inside it goes through those graphs; autograd's own copies of saved tensors (a `detach` that the forward pass
+// makes, another that the backward pass reads) are passed over, and so is what only sees a tensor otherwise (story.ts).
 
 import { PHASES } from '../scene.ts';
 import type { Graph, Pools } from '../wire/capture.ts';
@@ -29,21 +29,28 @@ export function savedTensors(graph: Graph, pools: Pools, outputs: () => Csr, rea
   return kept;
 }
 
-/** The uses that make edges: `useValue` and `useNode` as in a graph. */
-export function flow(graph: Graph, bodies: Bodies, kept: Int32Array | null): Pick<Graph, 'useNode' | 'useValue'> {
+/** The uses that make edges: `useValue` and `useNode` as in a graph. What is read is seen as the value `read`. */
+export interface Flow extends Pick<Graph, 'useNode' | 'useValue'> {
+  read: Int32Array;
+}
+
+/** `passed`: by operator the value that it hands on, and -1 for those that are drawn; or empty. */
+export function flow(graph: Graph, bodies: Bodies, passed: Int32Array): Flow {
   let { useNode, useValue } = graph;
-  if (kept?.length) {
+  const read = useValue;
+  if (passed.length) {
     useValue = useValue.slice();
     for (let use = 0; use < useValue.length; use++) {
-      if (kept[useNode[use]!]! >= 0) useValue[use] = -1;
-      for (let guard = 0; guard < 4; guard++) {
+      if (passed[useNode[use]!]! >= 0) useValue[use] = -1;
+      // Each hands on what was made before it, so this ends.
+      for (;;) {
         const maker = useValue[use]! < 0 ? -1 : graph.producer[useValue[use]!]!;
-        if (maker < 0 || kept[maker]! < 0) break;
-        useValue[use] = kept[maker]!;
+        if (maker < 0 || passed[maker]! < 0) break;
+        useValue[use] = passed[maker]!;
       }
     }
   }
-  if (!bodies.results.length) return { useNode, useValue };
+  if (!bodies.results.length) return { useNode, useValue, read };
   // What a graph inside an operator reads goes there, and from its outputs to the operator.
   const inside = new Set<number>();
   const key = (owner: number, value: number) => owner * graph.values + value;
@@ -54,15 +61,20 @@ export function flow(graph: Graph, bodies: Bodies, kept: Int32Array | null): Pic
   }
   const nodes: number[] = [];
   const values: number[] = [];
+  const seen: number[] = [];
   for (let use = 0; use < useValue.length; use++) {
     const value = useValue[use]!;
     if (value >= 0 && inside.has(key(useNode[use]!, value))) continue;
     nodes.push(useNode[use]!);
     values.push(value);
+    seen.push(read[use]!);
   }
-  for (const [owner, value] of bodies.results) {
+  for (const [owner, result] of bodies.results) {
+    let value = result;
+    for (let maker; (maker = graph.producer[value]!) >= 0 && passed.length && passed[maker]! >= 0;) value = passed[maker]!;
     nodes.push(owner);
     values.push(value);
+    seen.push(result);
   }
-  return { useNode: Int32Array.from(nodes), useValue: Int32Array.from(values) };
+  return { useNode: Int32Array.from(nodes), useValue: Int32Array.from(values), read: Int32Array.from(seen) };
 }

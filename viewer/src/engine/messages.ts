@@ -64,7 +64,10 @@ export interface ViewOptions {
   hidden: number[]; // phases
   constants: boolean; // constants and parameters as boxes of their own
   saved?: boolean; // autograd's copies of saved tensors too
+  views?: boolean; // operators that only see a tensor otherwise too
+  plumbing?: boolean; // every operator on integers, booleans and constants by itself
   side: boolean; // phases beside each other instead of one after the other
+  columns?: boolean; // all of them from the top down, not as a U
   overlay?: boolean; // with what is gone since the stage before
 }
 
@@ -74,6 +77,8 @@ export interface Picture {
   open: number[]; // items of open groups
   unfolded: number[]; // items of groups whose repeats are drawn one by one
   saved: number[]; // by phase: operators that only keep tensors for the backward pass
+  views: number; // operators that only see a tensor otherwise
+  plumbing: number; // operators on integers, booleans and constants
   change: Uint8Array | null; // by box: the class of its change, see diff.ts; null where nothing has changed
   changed: Int32Array | null; // by box: how many operators in it have changed
 }
@@ -108,7 +113,7 @@ export interface Details {
   outputs: { value: string; type: string; bytes: number; role: string; seen: string; to: Ref[]; more: number }[];
   backward: Ref[];
   forward: Ref[];
-  drawnWith: (Ref & { kind: 'saved' | 'constant' }) | null; // of what is not drawn: what stands for it
+  drawnWith: (Ref & { kind: 'saved' | 'view' | 'constant' }) | null; // of what is not drawn: what stands for it
   kernels: { index: number; name: string; ops: number }[];
   frames: { file: string; line: number; fn: string }[];
   size: number;
@@ -224,6 +229,12 @@ export interface EngineWords {
   op: string;
   ops: string;
   phases: string[];
+  part?: string; // of a module, {i} of {n}
+  unread?: string;
+  reads?: string;
+  keeps?: string; // {bytes} for the backward pass
+  tied?: string;
+  plumbing?: string[]; // positions and mask, positions, mask, others
 }
 
 /** A call that changes what is looked at, or brings something: `moves` as of a question (questions.ts). */

@@ -15,7 +15,9 @@ function pathOf({ tree, capture }: View, item: number): string {
   const phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!] : '';
   const label = tree.labels.get(g);
   if (label !== undefined) return `@${tree.first[g]}/${label}`;
-  return `${phase}:${scopePath(capture.pools, tree.scope[g]!)}`;
+  if (tree.purpose[g]! >= 0) return `@${tree.first[g]}/plumbing`;
+  const part = tree.part[g]! > 1 ? `*${tree.part[g]}` : '';
+  return `${phase}:${scopePath(capture.pools, tree.scope[g]!)}${part}`;
 }
 
 /** The items of names; a name that says nothing here is left out. */

@@ -4,13 +4,17 @@ import type { Graph, Pools } from '../wire/capture.ts';
 import { layoutNested, type LayoutCache } from '../layout/nested.ts';
 import type { NestedGraph, NestedLayout, Options } from '../layout/types.ts';
 import { compact } from '../picture/sizes.ts';
-import { BoxKind, PHASES, ROLES, type Scene } from '../scene.ts';
+import { BoxKind, EdgeKind, PHASES, ROLES, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { layoutColumns } from '../layout/columns.ts';
-import type { Csr } from '../wire/csr.ts';
+import { layoutTurn } from '../layout/uturn.ts';
+import { row, type Csr } from '../wire/csr.ts';
+import type { EngineWords } from './messages.ts';
 import { Titles } from './titles.ts';
 import { groupClass, groupTitle, type Tree } from './tree.ts';
+import { bytesText } from '../text/figures.ts';
 import type { Types } from './types.ts';
+import type { Turned } from './uturn.ts';
 import type { Visible } from './visible.ts';
 
 export const TITLE_SIZE = 13;
@@ -65,6 +69,13 @@ class Names {
   }
 }
 
+function phaseOf({ graph, tree, visible: v }: SceneInput, box: number): number {
+  const item = v.item[box]!;
+  if (item < tree.nodes) return graph.phase[item]!;
+  const group = item - tree.nodes;
+  return group >= tree.groups ? OTHER : tree.phase[group]! >= 0 ? tree.phase[group]! : graph.phase[tree.first[group]!]!;
+}
+
 interface SceneInput {
   graph: Graph;
   pools: Pools;
@@ -76,6 +87,10 @@ interface SceneInput {
   cache: LayoutCache;
   outputs: () => Csr; // values by producing operator
   counts: (n: number) => string; // "83 ops" in the language of the page
+  read: Int32Array; // by use: the value that is read, seen as the reader sees it
+  turned?: Turned | null; // the visible boxes as a U
+  unread?: (nodes: number[]) => Set<number>; // those whose results nothing reads
+  drawnWords?: Partial<EngineWords>;
   place?: (value: number) => string; // of a gradient: the device that it lay on
   words?: readonly string[] | null; // what is written on edges, by value; there is room for it in the drawing
   fast?: boolean; // lay out as a large graph is laid out
@@ -85,10 +100,15 @@ export function buildScene(input: SceneInput): Scene {
   const { visible: v } = input;
   const names = new Names();
   const boxes = new BoxTexts(input, names);
+  boxes.findOutputs();
   for (let box = 0; box < v.count; box++) boxes.describe(box);
   const { bytes, label, weight } = describeEdges(input, names);
-  const laid = layout(input, boxes, weight);
+  const { laid, layout } = place(input, boxes, weight);
+  // Edges that only hold boxes in place are not drawn.
+  const drawn = input.turned?.drawn ?? v.source.length;
   return {
+    layout,
+    rows: input.turned ? pairedRows(input.turned, laid) : 0,
     width: laid.totalWidth,
     height: laid.totalHeight,
     direction: input.direction,
@@ -111,15 +131,17 @@ export function buildScene(input: SceneInput): Scene {
       repeat: v.repeat.slice(),
     },
     edges: {
-      count: v.source.length,
-      source: v.source.slice(),
-      target: v.target.slice(),
-      start: laid.pointStart,
+      count: drawn,
+      source: v.source.slice(0, drawn),
+      target: v.target.slice(0, drawn),
+      start: laid.pointStart.slice(0, drawn + 1),
       points: laid.points,
-      kind: laid.edgeKind,
-      uses: v.uses.slice(),
-      bytes,
-      label,
+      kind: laid.edgeKind
+        .slice(0, drawn)
+        .map((kind, e) => (kind === EdgeKind.Rung && Number.isNaN(input.turned!.kept[e]!) ? EdgeKind.Normal : kind)),
+      uses: v.uses.slice(0, drawn),
+      bytes: bytes.slice(0, drawn),
+      label: label.slice(0, drawn),
     },
   };
 }
@@ -138,6 +160,9 @@ class BoxTexts {
   readonly #names: Names;
   readonly #titles: Titles;
   #outputs: Csr | undefined;
+  readonly #unread: Set<number>;
+  /** By box: the value that goes on from it, or -1. */
+  #result: Int32Array;
 
   constructor(input: SceneInput, names: Names) {
     const n = input.visible.count;
@@ -152,6 +177,36 @@ class BoxTexts {
     this.#input = input;
     this.#names = names;
     this.#titles = new Titles(input.graph, input.pools);
+    this.#result = new Int32Array(n).fill(-1);
+    const ops = Array.from(input.visible.item).filter((item) => item < input.tree.nodes);
+    this.#unread = input.unread?.(ops) ?? new Set();
+  }
+
+  /** What a module makes is what others read of it, in its own phase if they do: the largest, and of equal ones the last. */
+  findOutputs(): void {
+    const { graph, tree, types, visible: v } = this.#input;
+    const rank = new Float64Array(v.count).fill(-1);
+    for (let e = 0; e < v.source.length; e++) {
+      const [from, to, value] = [v.source[e]!, v.target[e]!, v.value[e]!];
+      const group = v.item[from]! - tree.nodes;
+      if (value < 0 || group < 0 || group >= tree.groups) continue;
+      const same = phaseOf(this.#input, from) === phaseOf(this.#input, to);
+      const now = (same ? 1e18 : 0) + Math.max(0, types.bytes(graph.type[value]!)) * 4096 + graph.producer[value]! / graph.nodes;
+      if (now > rank[from]!) [rank[from], this.#result[from]] = [now, this.#seenLast(group, e)];
+    }
+  }
+
+  /** The value of an edge as it leaves a module: what the module does to its shape is done. */
+  #seenLast(group: number, e: number): number {
+    const { graph, tree, visible: v, read } = this.#input;
+    const value = v.value[e]!;
+    for (let at = v.use[e]! < 0 ? value : read[v.use[e]!]!; at >= 0 && at !== value;) {
+      const node = graph.producer[at]!;
+      if (node < 0) break;
+      for (let g = tree.home[node]!; g >= 0; g = tree.parent[g]!) if (g === group) return at;
+      at = graph.useValue[graph.useStart[node]!]!;
+    }
+    return value;
   }
 
   /** Boxes have to be described in order: parents first. */
@@ -182,28 +237,64 @@ class BoxTexts {
     else {
       const made = item.subarray(start[node]!, start[node + 1]!);
       const value = made.find((one) => types.text(graph.type[one]!) !== '') ?? made[0]!;
-      detail = [gradientOf(graph, pools, value), types.text(graph.type[value]!)].filter(Boolean).join(' · ');
+      const note = this.#unread.has(node) ? (this.#input.drawnWords?.unread ?? 'not read') : '';
+      detail = [gradientOf(graph, pools, value), types.text(graph.type[value]!), note].filter(Boolean).join(' · ');
     }
     this.#write(box, this.#titles.of(node), detail);
   }
 
   #describeGroup(box: number, group: number): void {
-    const { graph, pools, tree, visible: v } = this.#input;
+    const { pools, tree, visible: v } = this.#input;
     this.kind[box] = v.open[box] ? BoxKind.Open : v.repeat[box]! > 1 ? BoxKind.Folded : BoxKind.Closed;
-    this.phase[box] = tree.phase[group]! >= 0 ? tree.phase[group]! : graph.phase[tree.first[group]!]!;
+    this.phase[box] = phaseOf(this.#input, box);
     this.size[box] = tree.count[group]!;
     let title = groupTitle(tree, pools, group);
-    if (v.last[box]! >= 0) title += ` … ${groupTitle(tree, pools, v.last[box]! - tree.nodes)}`;
-    const cls = groupClass(tree, pools, group);
-    const count = this.#input.counts(tree.count[group]!);
-    this.#write(box, title, v.open[box] ? cls : cls ? `${cls} · ${count}` : count);
+    if (v.last[box]! >= 0) title = upTo(title, groupTitle(tree, pools, v.last[box]! - tree.nodes));
+    const part = tree.part[group]! && !tree.isPhase[group] ? this.#part(group) : '';
+    const cls = [groupClass(tree, pools, group), part].filter(Boolean).join(' · ');
+    if (v.open[box]) this.#write(box, title, cls);
+    else this.#write(box, title, this.#about(box, group, cls));
+  }
+
+  #part(group: number): string {
+    const { tree, drawnWords } = this.#input;
+    const text = drawnWords?.part ?? 'part {i} of {n}';
+    return text.replace('{i}', String(tree.part[group]!)).replace('{n}', String(tree.parts[group]!));
+  }
+
+  /** `Linear → 2×64×768` of a closed module; how many operators it has where nothing is known to go on from it. */
+  #about(box: number, group: number, cls: string): string {
+    const { graph, tree, types, visible: v, counts } = this.#input;
+    const count = counts(tree.count[group]!);
+    const value = tree.isPhase[group] || tree.phase[group] === OPTIMIZER || tree.purpose[group]! >= 0 ? -1 : this.#result[box]!;
+    const shape = value < 0 ? '' : v.repeat[box]! > 1 ? this.#shapes(box, value) : types.dims(graph.type[value]!);
+    if (shape) return cls ? `${cls} → ${shape}` : `→ ${shape}`;
+    return cls ? `${cls} · ${count}` : count;
+  }
+
+  /** What folded blocks make: one shape, or the different ones in turn. */
+  #shapes(box: number, value: number): string {
+    const { graph, tree, types, visible: v } = this.#input;
+    const last = types.dims(graph.type[value]!);
+    const first = tree.parent[v.item[box]! - tree.nodes]!;
+    const siblings = row(tree.childGroups, first);
+    const at = siblings.indexOf(v.item[box]! - tree.nodes);
+    const { start, item } = (this.#outputs ??= this.#input.outputs());
+    const made = [...siblings.subarray(at, at + v.repeat[box]!)].map((g) => {
+      const node = tree.last[g]!;
+      return start[node + 1]! > start[node]! ? types.dims(graph.type[item[start[node]!]!]!) : '';
+    });
+    const different = made.filter((text, i) => text && text !== made[i - 1]);
+    if (different.length < 2) return last;
+    return different.length > 3 ? `${different[0]} → ${different[1]} → … → ${different.at(-1)}` : different.join(' → ');
   }
 
   #describeInput(box: number, value: number): void {
     const { graph, pools, types } = this.#input;
-    this.kind[box] = BoxKind.Input;
+    const loss = graph.producer[value]! >= 0; // at the bend of a training step
+    this.kind[box] = loss ? BoxKind.Loss : BoxKind.Input;
     this.phase[box] = OTHER;
-    this.#write(box, pools.strings.at(graph.valueName[value]!) || 'input', types.text(graph.type[value]!));
+    this.#write(box, pools.strings.at(graph.valueName[value]!) || (loss ? 'loss' : 'input'), types.text(graph.type[value]!));
   }
 
   #measure(box: number): void {
@@ -220,22 +311,33 @@ class BoxTexts {
 }
 
 /** What edges carry. Those of parameters and inputs weigh less: they follow the others. */
-function describeEdges({ graph, types, visible: v, place, words }: SceneInput, names: Names) {
+function describeEdges(input: SceneInput, names: Names) {
+  const { graph, types, visible: v, place, words, drawnWords } = input;
+  const titles = new Titles(graph, input.pools);
   const edges = v.source.length;
   const bytes = new Float64Array(edges);
   const label = new Int32Array(edges);
   const weight = new Float32Array(edges);
   for (let e = 0; e < edges; e++) {
     const value = v.value[e]!;
+    if (value < 0) continue;
+    const kept = input.turned?.kept[e] ?? NaN;
+    if (!Number.isNaN(kept)) {
+      bytes[e] = kept;
+      label[e] = names.id((drawnWords?.keeps ?? 'keeps {bytes}').replace('{bytes}', bytesText(kept)));
+      continue;
+    }
     bytes[e] = types.bytes(graph.type[value]!);
-    const text = words?.[value] ?? [types.text(graph.type[value]!), place?.(value)].filter(Boolean).join(' · ');
-    label[e] = names.id(v.uses[e]! > 1 ? (text ? `${v.uses[e]} × ${text}` : `${v.uses[e]}`) : text);
+    const reads = v.uses[e]! > 1 ? (drawnWords?.reads ?? '{n} reads').replace('{n}', String(v.uses[e]!)) : '';
+    const tied = input.turned?.turn.kind[e] === EdgeKind.Tied ? (drawnWords?.tied ?? 'tied weight') : '';
+    const text = words?.[value] ?? [types.text(graph.type[value]!), seenAs(input, titles, e), place?.(value)].filter(Boolean).join(' · ');
+    label[e] = names.id([tied, text, reads].filter(Boolean).join(' · '));
     weight[e] = graph.producer[value]! < 0 ? 0.2 : 1;
   }
   return { bytes, label, weight };
 }
 
-function layout(input: SceneInput, { width, height }: BoxTexts, weight: Float32Array): NestedLayout {
+function place(input: SceneInput, { width, height }: BoxTexts, weight: Float32Array): { laid: NestedLayout; layout: Scene['layout'] } {
   const { visible: v, direction, cache } = input;
   const nested: NestedGraph = {
     n: v.count,
@@ -254,8 +356,44 @@ function layout(input: SceneInput, { width, height }: BoxTexts, weight: Float32A
   const quality = v.count < 3000 && !input.fast ? 'good' : 'fast';
   const lines = (input.words ?? []).reduce((most, text) => Math.max(most, text ? text.split('\n').length : 0), 0);
   const options: Options = { direction, gapX: lines ? 44 : 24, gapY: 34 + lines * LABEL_LINE, maxHeight: tallest(v.count), quality };
+  if (input.turned) return { laid: layoutTurn(nested, input.turned.turn, { ...options, maxHeight: undefined }, cache), layout: 'u' };
   const column = input.side ? columns(input.tree, v) : null;
-  return column ? layoutColumns(nested, column, options, cache) : layoutNested(nested, options, cache);
+  if (column) return { laid: layoutColumns(nested, column, options, cache), layout: 'columns' };
+  return { laid: layoutNested(nested, options, cache), layout: 'plain' };
+}
+
+/** Rows in which a box of the forward pass stands level with its own of the backward pass. */
+function pairedRows({ turn, visible: v }: Turned, { x, y }: NestedLayout): number {
+  const back = turn.upward.indexOf(true);
+  let rows = 0;
+  for (let box = 0; box < v.count; box++) {
+    const first = turn.row[box]!;
+    if (v.open[box] || turn.column[box] !== back || first < 0) continue;
+    if (Math.abs(y[first]! - y[box]!) < 1 || Math.abs(x[first]! - x[box]!) < 1) rows++;
+  }
+  return rows;
+}
+
+/** `transpose, view → 128×96`: what a tensor goes through on an edge. */
+function seenAs({ graph, types, visible: v, read }: SceneInput, titles: Titles, e: number): string {
+  const value = v.value[e]!;
+  const seen = v.use[e]! < 0 ? -1 : read[v.use[e]!]!;
+  if (seen === value || seen < 0) return '';
+  const through: string[] = [];
+  for (let at = seen; at !== value && through.length < 6;) {
+    const node = graph.producer[at]!;
+    if (node < 0) break;
+    through.unshift(titles.of(node));
+    at = graph.useValue[graph.useStart[node]!]!;
+  }
+  const shape = graph.type[seen] === graph.type[value] ? '' : types.dims(graph.type[seen]!);
+  return [...new Set(through)].join(', ') + (shape ? ` → ${shape}` : '');
+}
+
+/** `h.0 … 11`: what the last name shares with the first is not said again. */
+function upTo(first: string, last: string): string {
+  const shared = first.lastIndexOf('.') + 1;
+  return `${first} … ${shared && last.startsWith(first.slice(0, shared)) ? last.slice(shared) : last}`;
 }
 
 /** What an operator without outputs is there for: the parameter it writes to. */

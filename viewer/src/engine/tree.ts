@@ -1,13 +1,24 @@
 // The view tree: operators under modules, and (in a training graph) modules under phases.
 //
 // Items are numbered: operators 0 … nodes-1, then groups. Group 0 is the root. A group stands for the operators of one
-// phase in one scope, because forward and backward of a module in one box would make every graph of boxes a cycle.
+// phase in one scope, because forward and backward of a module in one box would make every graph of boxes a cycle; for the
+// same reason a module between whose operators others run is several groups (orderly.ts). Lists of modules, which run
+// nothing themselves, are no groups: their names stand before those of their modules.
 
 import type { Graph, Pools } from '../wire/capture.ts';
 import { PHASES } from '../scene.ts';
 import type { Bodies } from './compose.ts';
 import { csr, row, type Csr } from '../wire/csr.ts';
 import { scopeLabel } from '../wire/scopes.ts';
+import { addGroup, followLead, makeOrderly, type Grouping } from './orderly.ts';
+
+const PLUMBING = ['positions and mask', 'positions', 'mask', 'plumbing'];
+
+const [FORWARD, BACKWARD, OPTIMIZER] = [PHASES.indexOf('forward'), PHASES.indexOf('backward'), PHASES.indexOf('optimizer')];
+const IN_ROUNDS = [FORWARD, BACKWARD, PHASES.indexOf('recompute')];
+
+/** Modules that only hold others, in PyTorch, PaddlePaddle and MegEngine. */
+const LISTS = /^(?:Module|Layer|Parameter)(?:List|Dict)$/;
 
 export interface Tree {
   nodes: number; // operators
@@ -16,15 +27,23 @@ export interface Tree {
   scope: Int32Array;
   phase: Int8Array; // of a group: its phase, or -1 where it holds several
   isPhase: Uint8Array; // the group is a phase itself, not a module
+  inTurns: boolean; // phases have parts
+  part: Int32Array; // 0: all of its module; else which of its parts, from 1 …
+  parts: Int32Array; // … of how many
   size: Int32Array; // operators inside that are drawn
   count: Int32Array; // all operators inside, as `opscope info` counts them
   first: Int32Array; // the first operator inside, by execution
+  last: Int32Array;
+  rank: Int32Array; // how many operators that are drawn come before each operator
+  forward: boolean; // no operator reads what a later one makes
   nodeGroup: Int32Array; // the group around each operator that is drawn; -1: hidden
   home: Int32Array; // the group that counts each operator, drawn by itself or inside another; -1: its phase is hidden
   childGroups: Csr; // by first operator
   childNodes: Csr;
   members: Csr; // as childNodes, with what is drawn inside other operators
   phaseNames: readonly string[]; // by place in PHASES, in the language of the page
+  purpose: Int8Array; // of a group of plumbing: what it is about (see story.ts); -1: of all others
+  plumbingNames: readonly string[]; // by purpose, in the language of the page
   labels: Map<number, string>; // groups that are no modules: an operator with graphs inside, and each of those graphs
 }
 
@@ -35,14 +54,23 @@ interface TreeOptions {
   bodies: Bodies;
   opTitle: (node: number) => string;
   phaseNames?: readonly string[];
+  plumbing?: Uint8Array; // operators that stand in one box beside the others of their module
+  purpose?: (members: Int32Array) => number;
+  plumbingNames?: readonly string[];
+  flow?: Pick<Graph, 'useNode' | 'useValue'>; // the uses that are drawn; all of them where absent
 }
 
 export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tree {
   const shown = shownPhases(graph, options);
   const groups = new GroupMaker(graph, pools, options, shown);
   const nodeGroup = groupNodes(graph, groups, options, shown);
-  const home = homes(graph, groups, options, shown, nodeGroup);
-  const tree = newTree(graph, groups, nodeGroup, home, options.phaseNames ?? PHASES);
+  const grouping = groups.grouping(nodeGroup);
+  if (shown.split) cutRounds(grouping, graph);
+  if (options.plumbing) gatherPlumbing(grouping, options.plumbing);
+  const forward = makeOrderly(grouping, { ...(options.flow ?? graph), producer: graph.producer });
+  if (shown.split && grouping.phase.includes(FORWARD)) followLead(grouping, FORWARD, groups.ranForward());
+  const home = homes(graph, grouping, pools, options, shown);
+  const tree = newTree(graph, grouping, home, forward, options);
   countOperators(tree, graph, shown.split);
   // Groups are made as their first operator is met, so siblings are in order already; phases have one of their own.
   row(tree.childGroups, 0).sort((a, b) => groupOrder(tree, a) - groupOrder(tree, b) || a - b);
@@ -80,6 +108,8 @@ class GroupMaker {
   #opTitle: (node: number) => string;
   #split: boolean;
   #alone: boolean[]; // by body: the only one of its operator
+  #lists: Uint8Array; // scopes that are lists of modules
+  #owners: Map<number, number> | undefined;
 
   constructor(graph: Graph, pools: Pools, { bodies, opTitle }: TreeOptions, { split, only }: ShownPhases) {
     this.#graph = graph;
@@ -92,6 +122,57 @@ class GroupMaker {
     const count = new Map<number, number>();
     for (const node of bodies.owner) count.set(node, (count.get(node) ?? 0) + 1);
     this.#alone = Array.from(bodies.owner, (node) => count.get(node) === 1);
+    this.#lists = listScopes(graph, pools);
+  }
+
+  /** The module of the parameter that a scope is named after, by scope: `h.0.ln` of `h.0.ln.weight`. */
+  #moduleOf(): Map<number, number> {
+    if (this.#owners) return this.#owners;
+    this.#owners = new Map();
+    const { parent, name } = this.#pools.scopes;
+    const { nodes, phase, scope } = this.#graph;
+    const ran = this.ranForward();
+    const updates = new Set<number>();
+    for (let i = 0; i < nodes; i++) if (phase[i] === OPTIMIZER) updates.add(scope[i]!);
+    const modules = new Map<string, number>();
+    for (let s = parent.length - 1; s > 0; s--) {
+      if (!ran[s]) continue;
+      const path: string[] = [];
+      for (let at = s; at > 0; at = parent[at]!) path.unshift(name.at(at));
+      modules.set(path.join('.'), s);
+      // The model itself has a name in the capture, but none in the names of its parameters.
+      if (!modules.has(path.slice(1).join('.'))) modules.set(path.slice(1).join('.'), s);
+    }
+    for (const s of updates) {
+      const module = modules.get(name.at(s).split('.').slice(0, -1).join('.'));
+      if (module !== undefined && parent[s]! > 0 && parent[parent[s]!] === 0 && name.at(s)) this.#owners.set(s, module);
+    }
+    return this.#owners;
+  }
+
+  /** Modules of the forward pass, by scope. */
+  ranForward(): Uint8Array {
+    const { parent } = this.#pools.scopes;
+    const { nodes, phase, scope } = this.#graph;
+    const ran = new Uint8Array(parent.length);
+    for (let i = 0; i < nodes; i++) if (phase[i] === FORWARD) for (let s = scope[i]!; s > 0 && !ran[s]; s = parent[s]!) ran[s] = 1;
+    return ran;
+  }
+
+  /** All that was made. */
+  grouping(nodeGroup: Int32Array): Grouping {
+    const { parent, scope, phase, isPhase, labels } = this;
+    return {
+      parent,
+      scope,
+      phase,
+      isPhase,
+      labels,
+      nodeGroup,
+      part: parent.map(() => 0),
+      parts: parent.map(() => 0),
+      plumbing: parent.map(() => 0),
+    };
   }
 
   /** The place of a phase and a scope in `byScope`. */
@@ -112,7 +193,7 @@ class GroupMaker {
     // From the scope up to the first that has a group, and down again: without recursion, however deep scopes are.
     const missing: number[] = [];
     let around = -1;
-    for (let s = scope; around < 0; s = this.#pools.scopes.parent[s]!) {
+    for (let s = scope; around < 0; s = this.#above(s, phase)) {
       if (s === 0 && body >= 0) around = this.ofBody(body);
       else if (s === 0 && !this.#split) around = 0;
       else {
@@ -128,6 +209,14 @@ class GroupMaker {
       else this.#inBodies.set(body * this.byScope.length + key, around);
     }
     return around;
+  }
+
+  /** The scope around a scope that has a group. What updates a parameter belongs to the module of that parameter. */
+  #above(scope: number, phase: number): number {
+    const { parent } = this.#pools.scopes;
+    let above = phase === OPTIMIZER ? (this.#moduleOf().get(scope) ?? parent[scope]!) : parent[scope]!;
+    while (this.#lists[above]) above = parent[above]!;
+    return above;
   }
 
   /** The group of an operator that has graphs inside. */
@@ -155,15 +244,6 @@ class GroupMaker {
     return group;
   }
 
-  /** The group of the nearest scope that has one already: without any, that of the body, or the root. */
-  nearest(phase: number, scope: number, body: number): number {
-    for (let s = scope; ; s = this.#pools.scopes.parent[s]!) {
-      const group = this.known(phase, s, body);
-      if (group >= 0) return group;
-      if (s === 0) return body >= 0 ? (this.#byBody.get(body) ?? 0) : 0;
-    }
-  }
-
   #add(around: number, scope: number, phase: number, isPhase: boolean, label?: string): number {
     if (label !== undefined) this.labels.set(this.parent.length, label);
     this.scope.push(scope);
@@ -189,26 +269,134 @@ function groupNodes({ nodes, scope, phase }: Graph, groups: GroupMaker, { inline
   return nodeGroup;
 }
 
-/** A constant that is drawn inside its reader belongs to a module all the same: its own, or the nearest that is drawn. */
-function homes(
-  { nodes, scope, phase }: Graph,
-  groups: GroupMaker,
-  { inlined, bodies }: TreeOptions,
-  { hidden }: ShownPhases,
-  nodeGroup: Int32Array,
-): Int32Array {
-  if (!inlined.includes(1)) return nodeGroup;
-  const home = nodeGroup.slice();
+const MOST_ROUNDS = 8;
+
+/**
+ * Where forward and backward take turns (gradients that are added up over several batches, two losses), each turn has
+ * phases of its own. A few operators of the forward pass after the last of the backward pass are no turn.
+ */
+function cutRounds(groups: Grouping, { nodes, phase }: Graph): void {
+  const { nodeGroup } = groups;
+  const all = phase.reduce((n, p) => n + (p === FORWARD ? 1 : 0), 0);
+  const begins = [0]; // the operator with which each turn begins
+  let [turned, first, ahead] = [false, 0, 0]; // since the turn began: its backward pass has begun; the forward operators after that
   for (let i = 0; i < nodes; i++) {
-    if (inlined[i] && !hidden[phase[i]!]) home[i] = groups.nearest(phase[i]!, scope[i]!, bodies.bodyOf[i]!);
+    if (phase[i] === FORWARD) {
+      if (turned && ahead++ === 0) first = i;
+    } else if (phase[i] === BACKWARD) {
+      if (ahead > 0.05 * all) begins.push(first);
+      [turned, ahead] = [true, 0];
+    }
+  }
+  if (begins.length < 2 || begins.length > MOST_ROUNDS) return;
+  const copies = new Map<string, number>();
+  const copy = (g: number, round: number): number => {
+    const key = `${g}/${round}`;
+    let made = copies.get(key);
+    if (made === undefined) {
+      made = addGroup(groups, g, groups.isPhase[g] ? groups.parent[g]! : copy(groups.parent[g]!, round));
+      copies.set(key, made);
+      if (groups.isPhase[g]) {
+        groups.part[g] = 1;
+        groups.part[made] = round + 1;
+        for (const one of [g, made]) groups.parts[one] = begins.length;
+      }
+    }
+    return made;
+  };
+  let round = 0;
+  for (let i = 0; i < nodes; i++) {
+    if (i === begins[round + 1]) round++;
+    if (round && nodeGroup[i]! > 0 && IN_ROUNDS.includes(phase[i]!)) nodeGroup[i] = copy(nodeGroup[i]!, round);
+  }
+}
+
+/** One group in each module for what is only plumbing, where that is several operators among others. */
+function gatherPlumbing(groups: Grouping, plumbing: Uint8Array): void {
+  const { nodeGroup, parent, labels } = groups;
+  const count = new Int32Array(parent.length);
+  const others = new Uint8Array(parent.length);
+  for (const p of parent) if (p >= 0) others[p] = 1;
+  for (let i = 0; i < nodeGroup.length; i++) {
+    const g = nodeGroup[i]!;
+    if (g < 0) continue;
+    if (plumbing[i]) count[g]!++;
+    else others[g] = 1;
+  }
+  const made = new Map<number, number>();
+  for (let i = 0; i < nodeGroup.length; i++) {
+    if (!plumbing[i]) continue;
+    const g = nodeGroup[i]!;
+    if (g < 0 || count[g]! < 2 || !others[g] || labels.has(g)) continue;
+    let group = made.get(g);
+    if (group === undefined) {
+      made.set(g, (group = parent.push(g) - 1));
+      groups.scope.push(groups.scope[g]!);
+      groups.phase.push(groups.phase[g]!);
+      for (const column of [groups.isPhase, groups.part, groups.parts]) column.push(0);
+      groups.plumbing.push(1);
+    }
+    nodeGroup[i] = group;
+  }
+}
+
+/** Lists of modules that ran nothing themselves, by scope. */
+function listScopes(graph: Graph, { scopes }: Pools): Uint8Array {
+  const lists = Uint8Array.from({ length: scopes.parent.length }, (_, s) => (s > 0 && LISTS.test(scopes.cls.at(s)) ? 1 : 0));
+  if (lists.includes(1)) for (const s of graph.scope) lists[s] = 0;
+  return lists;
+}
+
+/**
+ * A constant that is drawn inside its reader belongs to a module all the same: its own, or the nearest that is drawn; of a
+ * module in parts, the largest.
+ */
+function homes(graph: Graph, groups: Grouping, pools: Pools, { inlined, bodies }: TreeOptions, { hidden, split }: ShownPhases): Int32Array {
+  const { nodeGroup, scope, phase, parent, labels } = groups;
+  if (!inlined.includes(1)) return nodeGroup;
+  const size = new Int32Array(parent.length);
+  const bodyOf = new Int32Array(parent.length).fill(-1);
+  for (let i = 0; i < graph.nodes; i++) {
+    if (nodeGroup[i]! < 0) continue;
+    size[nodeGroup[i]!]!++;
+    bodyOf[nodeGroup[i]!] = bodies.bodyOf[i]!;
+  }
+  const inside = bodies.owner.length > 0;
+  const scopes = pools.scopes.parent.length;
+  const key = (p: number, s: number, body: number) => ((inside ? body + 1 : 0) * PHASES.length + (split ? p : 0)) * scopes + s;
+  const known = new Int32Array((inside ? bodies.owner.length + 1 : 1) * PHASES.length * scopes).fill(-1);
+  for (let g = parent.length - 1; g > 0; g--) {
+    size[parent[g]!]! += size[g]!; // made before its children
+    if (labels.has(g) || groups.plumbing[g]) continue;
+    const at = key(phase[g]!, scope[g]!, bodyOf[g]!);
+    if (known[at]! < 0 || size[g]! >= size[known[at]!]!) known[at] = g;
+  }
+  const home = nodeGroup.slice();
+  for (let i = 0; i < graph.nodes; i++) {
+    const p = graph.phase[i]!;
+    if (!inlined[i] || hidden[p]) continue;
+    home[i] = 0;
+    for (let s = graph.scope[i]!; s >= 0; s = pools.scopes.parent[s]!) {
+      let group = known[key(p, s, bodies.bodyOf[i]!)]!;
+      if (group < 0 && inside) group = known[key(p, s, -1)]!;
+      if (group < 0) continue;
+      home[i] = group;
+      break;
+    }
   }
   return home;
 }
 
-function newTree({ nodes }: Graph, made: GroupMaker, nodeGroup: Int32Array, home: Int32Array, phaseNames: readonly string[]): Tree {
+function newTree({ nodes }: Graph, made: Grouping, home: Int32Array, forward: boolean, options: TreeOptions): Tree {
+  const { nodeGroup } = made;
   const groups = made.parent.length;
   const parent = Int32Array.from(made.parent);
   const childNodes = csr(nodeGroup, groups);
+  const rank = new Int32Array(nodes);
+  for (let i = 0, drawn = 0; i < nodes; i++) {
+    rank[i] = drawn;
+    if (nodeGroup[i]! >= 0) drawn++;
+  }
   return {
     nodes,
     groups,
@@ -216,28 +404,37 @@ function newTree({ nodes }: Graph, made: GroupMaker, nodeGroup: Int32Array, home
     scope: Int32Array.from(made.scope),
     phase: Int8Array.from(made.phase),
     isPhase: Uint8Array.from(made.isPhase),
+    inTurns: made.part.some((part, g) => part > 0 && made.isPhase[g]! > 0),
+    part: Int32Array.from(made.part),
+    parts: Int32Array.from(made.parts),
     size: new Int32Array(groups),
     count: new Int32Array(groups),
     first: new Int32Array(groups).fill(nodes),
+    last: new Int32Array(groups).fill(-1),
+    rank,
+    forward,
     nodeGroup,
     home,
     childGroups: csr(parent, groups),
     childNodes,
     members: home === nodeGroup ? childNodes : csr(home, groups),
-    phaseNames,
+    phaseNames: options.phaseNames ?? PHASES,
+    purpose: Int8Array.from(made.plumbing, (is, g) => (is ? options.purpose!(row(childNodes, g)) : -1)),
+    plumbingNames: options.plumbingNames ?? PLUMBING,
     labels: made.labels,
   };
 }
 
 /** How many operators are in each group, which is the first, and of which phase they are. */
 function countOperators(tree: Tree, { phase }: Graph, split: boolean): void {
-  const { groups, childNodes, members, size, count, first } = tree;
+  const { groups, childNodes, members, size, count, first, last } = tree;
   for (let g = 0; g < groups; g++) {
     const at = childNodes.start[g]!;
     size[g] = childNodes.start[g + 1]! - at;
     count[g] = members.start[g + 1]! - members.start[g]!;
     if (size[g] === 0) continue;
     first[g] = childNodes.item[at]!;
+    last[g] = childNodes.item[childNodes.start[g + 1]! - 1]!;
     if (!split && g > 0) tree.phase[g] = phase[first[g]!]!;
   }
   for (let g = groups - 1; g > 0; g--) {
@@ -245,6 +442,7 @@ function countOperators(tree: Tree, { phase }: Graph, split: boolean): void {
     size[p]! += size[g]!;
     count[p]! += count[g]!;
     if (first[g]! < first[p]!) first[p] = first[g]!;
+    if (last[g]! > last[p]!) last[p] = last[g]!;
   }
 }
 
@@ -252,20 +450,35 @@ function countOperators(tree: Tree, { phase }: Graph, split: boolean): void {
 const PHASE_ORDER = [-60, -40, -20, -30, -10, -50];
 
 /** Modules by their first operator; phases in the order of a training step, because some of an optimizer's arithmetic
- * runs long before the gradients that it waits for. */
+ * runs long before the gradients that it waits for. Phases that take turns stand as they run. */
 export function groupOrder(tree: Tree, group: number): number {
-  return tree.isPhase[group] ? PHASE_ORDER[tree.phase[group]!]! : tree.first[group]!;
+  if (!tree.isPhase[group] || tree.inTurns) return tree.first[group]!;
+  return PHASE_ORDER[tree.phase[group]!]!;
 }
 
 /** The name of a group, as the page shows it. */
 export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   if (group === 0) return 'graph';
+  if (tree.purpose[group]! >= 0) return tree.plumbingNames[tree.purpose[group]!]!;
   const label = tree.labels.get(group);
   if (label !== undefined) return label;
-  if (tree.isPhase[group]) return tree.phaseNames[tree.phase[group]!] ?? '?';
-  return scopeLabel(pools, tree.scope[group]!);
+  if (tree.isPhase[group]) {
+    const name = tree.phaseNames[tree.phase[group]!] ?? '?';
+    const all = [...row(tree.childGroups, 0)].reduce((n, g) => n + (tree.phase[g] === tree.phase[group] ? tree.size[g]! : 0), 0);
+    return tree.part[group] && tree.size[group]! < 0.9 * all ? `${name} ${tree.part[group]}` : name;
+  }
+  // With the names of what is around it and has no group.
+  const around = tree.scope[tree.parent[group]!]!;
+  const names = [scopeLabel(pools, tree.scope[group]!)];
+  let s = pools.scopes.parent[tree.scope[group]!]!;
+  for (; s > 0 && s !== around; s = pools.scopes.parent[s]!) names.push(scopeLabel(pools, s));
+  if (s === around || around === 0) return names.reverse().join('.');
+  // What updates a parameter stands in the module of the parameter.
+  return tree.phase[group] === OPTIMIZER ? names[0]!.slice(names[0]!.lastIndexOf('.') + 1) : names[0]!;
 }
 
 export function groupClass(tree: Tree, pools: Pools, group: number): string {
-  return group === 0 || tree.isPhase[group] || tree.labels.has(group) ? '' : pools.scopes.cls.at(tree.scope[group]!);
+  return group === 0 || tree.isPhase[group] || tree.purpose[group]! >= 0 || tree.labels.has(group)
+    ? ''
+    : pools.scopes.cls.at(tree.scope[group]!);
 }

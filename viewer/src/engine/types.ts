@@ -30,16 +30,23 @@ export class Types {
     return (this.shapes[type] = Array.isArray(parsed) ? parsed : null);
   }
 
+  dtypes = (type: number): string => this.pools.types.dtype.at(type);
+
+  /** `2×64×112×112`; empty where it is not known. */
+  dims(type: number): string {
+    const shape = this.shape(type);
+    return shape ? (shape.length ? shape.map((d) => (d === null ? '?' : String(d))).join('×') : 'scalar') : '';
+  }
+
   /** `2×64×112×112 float32`; empty where nothing is known. */
   text(type: number): string {
     return (this.texts[type] ??= this.write(type));
   }
 
   private write(type: number): string {
-    const shape = this.shape(type);
-    const dtype = this.pools.types.dtype.at(type);
-    if (!shape) return dtype;
-    const dims = shape.length ? shape.map((d) => (d === null ? '?' : String(d))).join('×') : 'scalar';
+    const dims = this.dims(type);
+    const dtype = this.dtypes(type);
+    if (!dims) return dtype;
     return dtype ? `${dims} ${dtype}` : dims;
   }
 

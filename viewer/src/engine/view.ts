@@ -5,13 +5,14 @@ import type { Capture, Graph } from '../wire/capture.ts';
 import type { Bodies, Composed } from './compose.ts';
 import { csr, type Csr } from '../wire/csr.ts';
 import type { Diffs } from './diff.ts';
-import { savedTensors } from './flow.ts';
+import { savedTensors, type Flow } from './flow.ts';
 import type { Gradients } from './gradients.ts';
 import type { ViewOptions } from './messages.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
 import type { Repeats } from './repeats.ts';
 import { Sources } from './sources.ts';
+import { kindOrName, passedOver, plumbing, type Kinds } from './story.ts';
 import { Titles } from './titles.ts';
 import type { Tree } from './tree.ts';
 import { Types } from './types.ts';
@@ -32,6 +33,9 @@ export interface Ground {
   listings: Listings;
   titles: Titles;
   kept: Int32Array; // by operator: the value that it only keeps for the backward pass, or -1
+  views: Int32Array; // by operator: the value that it only sees otherwise, or -1
+  plumbing: Uint8Array; // operators that only compute with integers, booleans and constants
+  kinds: Kinds;
   metrics: Metrics;
   gradients: Gradients;
   ghosts: number[]; // operators of the stage before, drawn after its own (the last rows of the graph)
@@ -46,9 +50,12 @@ export interface Arranged {
   unfolded: Uint8Array;
   cache: LayoutCache;
   repeats: Repeats;
+  kin: (group: number) => readonly number[]; // the groups that open and fold with it
   visible: Visible;
+  rows: Int32Array | null; // of a U: the row of each box, or -1
   inlined: Uint8Array; // operators that are drawn inside another: constants in their reader, copies in what made the tensor
-  flow: Pick<Graph, 'useNode' | 'useValue'>; // the uses that are drawn
+  passed: Int32Array; // by operator: the value for which it is passed over now, or -1
+  flow: Flow; // the uses that are drawn
 }
 
 /** One stage of one capture as it is looked at. */
@@ -60,12 +67,16 @@ export function newGround(
   { graph, bodies }: Composed,
   ghosts: number[],
   byNode: Uint8Array,
+  named: Kinds,
 ): Ground {
   const { capture, stage } = place;
+  const kinds = kindOrName(named, capture.pools);
   const types = new Types(capture.pools);
   let outputs: Csr | undefined;
   let readers: Csr | undefined;
   let kept: Int32Array | undefined;
+  let views: Int32Array | undefined;
+  let plain: Uint8Array | undefined;
   const made: Ground = {
     ...place,
     graph,
@@ -85,6 +96,14 @@ export function newGround(
         () => made.readers,
       ));
     },
+    get views(): Int32Array {
+      const owners = new Set(bodies.owner);
+      return (views ??= passedOver(graph, kinds, (node) => owners.has(node)));
+    },
+    get plumbing(): Uint8Array {
+      return (plain ??= plumbing(graph, types, kinds));
+    },
+    kinds,
     sources: new Sources(capture, graph),
     listings: new Listings(capture.listings(capture.manifest.stages[stage]!.name), graph.nodes),
     titles: new Titles(graph, capture.pools),

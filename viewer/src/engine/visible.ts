@@ -20,13 +20,14 @@ export interface Visible {
   target: Int32Array;
   uses: Int32Array;
   value: Int32Array; // the largest (or only) value on an edge
+  use: Int32Array; // the use that reads it
 }
 
 /** Before the first picture. */
 export function nothingVisible(): Visible {
   const none = new Int32Array(0);
   const lists = { item: none, parent: none, repeat: none, last: none, order: none, nodeBox: none, groupBox: none };
-  return { count: 0, open: new Uint8Array(0), ...lists, source: none, target: none, uses: none, value: none };
+  return { count: 0, open: new Uint8Array(0), ...lists, source: none, target: none, uses: none, value: none, use: none };
 }
 
 interface Shown {
@@ -126,6 +127,7 @@ function edges(graph: Graph, nodeBox: Int32Array, inputBox: Map<number, number>,
   const target = new Bag();
   const uses = new Bag();
   const values = new Bag();
+  const heaviest = new Bag();
   const edgeTo = new Int32Array(boxes).fill(-1); // the edge from the current source to a target
   for (let box = 0; box < boxes; box++) {
     const first = source.size;
@@ -140,9 +142,12 @@ function edges(graph: Graph, nodeBox: Int32Array, inputBox: Map<number, number>,
         target.push(to);
         uses.push(0);
         values.push(value);
+        heaviest.push(use);
       }
       uses.items[edge]!++;
-      if (weight(value) > weight(values.items[edge]!)) values.items[edge] = value;
+      if (weight(value) <= weight(values.items[edge]!)) continue;
+      values.items[edge] = value;
+      heaviest.items[edge] = use;
     }
   }
   return {
@@ -150,5 +155,6 @@ function edges(graph: Graph, nodeBox: Int32Array, inputBox: Map<number, number>,
     target: target.taken(),
     uses: uses.taken(),
     value: values.taken(),
+    use: heaviest.taken(),
   };
 }

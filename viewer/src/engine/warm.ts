@@ -43,6 +43,7 @@ export function* rehearse(): Generator<void> {
       cache: new LayoutCache(),
       outputs: () => csr(graph.producer, graph.nodes),
       counts: String,
+      read: graph.useValue,
       fast: true,
     });
     buildIndex(scene);

@@ -11,7 +11,7 @@ import { LANE, type NestedGraph, type NestedLayout, type Options } from './types
 const GAP = 90; // between columns, without the lines in it
 const PITCH = 6; // of lines beside each other
 const WIDEST = 240; // a bundle of lines
-const EDGE = 14; // free space around a column
+export const EDGE = 14; // free space around a column
 
 /** `column` is the column of each box (by the phase around it), from 0 in their order. */
 export function layoutColumns(graph: NestedGraph, column: Int32Array, options: Options, cache: LayoutCache): NestedLayout {
@@ -40,13 +40,13 @@ export function layoutColumns(graph: NestedGraph, column: Int32Array, options: O
 }
 
 /** The boxes of one column, and the edges among them. */
-interface Column {
+export interface Column {
   graph: NestedGraph;
   boxes: Int32Array;
   edges: number[];
 }
 
-function takeColumn(graph: NestedGraph, column: Int32Array, c: number): Column {
+export function takeColumn(graph: NestedGraph, column: Int32Array, c: number): Column {
   const boxes: number[] = [];
   const place = new Int32Array(graph.n).fill(-1);
   for (let box = 0; box < graph.n; box++) if (column[box] === c) place[box] = boxes.push(box) - 1;
@@ -74,7 +74,7 @@ function takeColumn(graph: NestedGraph, column: Int32Array, c: number): Column {
 }
 
 /** A column with its own layout, and the places and sizes in it along and across the columns. */
-interface Part extends Column {
+export interface Part extends Column {
   laid: NestedLayout;
   x: Float32Array;
   y: Float32Array;
@@ -84,7 +84,7 @@ interface Part extends Column {
   totalHigh: number;
 }
 
-function layoutColumn(taken: Column, options: Options, cache: LayoutCache): Part {
+export function layoutColumn(taken: Column, options: Options, cache: LayoutCache): Part {
   const laid = layoutNested(taken.graph, options, cache);
   const across = options.direction === 'down';
   return {
@@ -100,7 +100,7 @@ function layoutColumn(taken: Column, options: Options, cache: LayoutCache): Part
 }
 
 /** The ways from boxes to the sides of their columns, each found once. */
-class Ways {
+export class Ways {
   private readonly place: Int32Array; // of a box in its column
   private readonly escapes: (Escape | undefined)[] = [];
   private readonly known = new Map<number, number[]>();
@@ -110,6 +110,7 @@ class Ways {
     private readonly column: Int32Array,
     private readonly parts: Part[],
     private readonly across: boolean,
+    private readonly upward: readonly boolean[] = [], // columns through which data flows up
   ) {
     this.place = new Int32Array(graph.n);
     for (const { boxes } of parts) boxes.forEach((box, i) => (this.place[box] = i));
@@ -122,7 +123,8 @@ class Ways {
     if (!points) {
       const c = this.column[box],
         v = this.place[box];
-      points = this.escapeOf(c).way(v, entering, side, ((box * 7) % 19) / 18) ?? straight(this.parts[c], v, side);
+      points =
+        this.escapeOf(c).way(v, entering !== (this.upward[c] ?? false), side, ((box * 7) % 19) / 18) ?? straight(this.parts[c], v, side);
       this.known.set(key, points);
     }
     return points;
@@ -145,7 +147,7 @@ function straight({ x, y, wide, high, totalWide }: Part, v: number, side: 0 | 1)
 }
 
 /** An edge from one column to another: out of the first to its side, through one gap (or over columns to another), and in. */
-interface Route {
+export interface Route {
   edge: number;
   source: number;
   out: number[];
@@ -157,14 +159,19 @@ interface Route {
   last: number;
 }
 
-function routesBetween({ source, target }: NestedGraph, column: Int32Array, ways: Ways): Route[] {
+export function routesBetween(
+  { source, target }: Pick<NestedGraph, 'source' | 'target'>,
+  column: Int32Array,
+  ways: Ways,
+  skip?: Uint8Array,
+): Route[] {
   const routes: Route[] = [];
   for (let edge = 0; edge < source.length; edge++) {
     const a = source[edge],
       b = target[edge];
     const from = column[a],
       to = column[b];
-    if (from === to) continue;
+    if (from === to || from < 0 || to < 0 || skip?.[edge]) continue;
     const forward = from < to;
     routes.push({
       edge,
@@ -181,7 +188,7 @@ function routesBetween({ source, target }: NestedGraph, column: Int32Array, ways
 }
 
 /** Lines beside each other: one for all that come from a source. */
-interface Lanes {
+export interface Lanes {
   at: Map<number, number>; // by source
   width: number;
 }
@@ -192,7 +199,7 @@ function lanesFor(sources: number[]): Lanes {
 }
 
 /** What goes down from above is outside what starts below. */
-function lanesInGaps(routes: Route[], columns: number): Lanes[] {
+export function lanesInGaps(routes: Route[], columns: number): Lanes[] {
   const heights = Array.from({ length: columns + 1 }, () => new Map<number, number>()); // by source: where it comes from
   for (const { source, out, first, last } of routes) {
     heights[first].set(source, out[out.length - 1]);
@@ -202,20 +209,20 @@ function lanesInGaps(routes: Route[], columns: number): Lanes[] {
 }
 
 /** Above the columns, for lines that pass some of them. */
-function lanesOnRoof(routes: Route[]): Lanes {
+export function lanesOnRoof(routes: Route[]): Lanes {
   const sources = new Set<number>();
   for (const { source, first, last } of routes) if (first !== last) sources.add(source);
   return lanesFor([...sources].sort((p, q) => p - q));
 }
 
 /** Where columns begin, and the lanes in the gaps before them. */
-interface Places {
+export interface Places {
   start: number[];
   gapAt: number[];
   width: number;
 }
 
-function placeColumns(parts: Part[], gaps: Lanes[]): Places {
+export function placeColumns(parts: Part[], gaps: Lanes[]): Places {
   const start: number[] = [];
   const gapAt: number[] = [0];
   let cursor = 0;
@@ -231,7 +238,7 @@ function placeColumns(parts: Part[], gaps: Lanes[]): Places {
 }
 
 /** The columns' boxes in one drawing; their own lines go into `lines` and `kinds`. */
-function joinColumns(
+export function joinColumns(
   graph: NestedGraph,
   parts: Part[],
   { start }: Places,
@@ -266,7 +273,7 @@ function joinColumns(
 }
 
 /** The points of a line from column to column, x and y in turn. */
-function lineBetween(route: Route, { start, gapAt }: Places, gaps: Lanes[], roof: Lanes, top: number): number[] {
+export function lineBetween(route: Route, { start, gapAt }: Places, gaps: Lanes[], roof: Lanes, top: number): number[] {
   const { source, out, into, from, to, first, last } = route;
   const points: number[] = [];
   const add = (x: number, y: number) => points.push(x, y);
@@ -283,7 +290,7 @@ function lineBetween(route: Route, { start, gapAt }: Places, gaps: Lanes[], roof
   return points;
 }
 
-function joinLines(lines: Float32Array[]): { pointStart: Int32Array; points: Float32Array } {
+export function joinLines(lines: Float32Array[]): { pointStart: Int32Array; points: Float32Array } {
   const pointStart = new Int32Array(lines.length + 1);
   for (let e = 0; e < lines.length; e++) pointStart[e + 1] = pointStart[e] + lines[e].length / 2;
   const points = new Float32Array(2 * pointStart[lines.length]);

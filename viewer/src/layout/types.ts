@@ -44,12 +44,18 @@ export const LANE = 1;
 export const LOOP = 2;
 /** Leads from the end of one column of a folded chain to the top of a later one. */
 export const WRAP = 3;
+/** Straight between two boxes of one row: what is kept for the backward pass, or a gradient for the optimizer. */
+export const RUNG = 4;
+/** From phase to phase by another way than a rung. */
+export const BETWEEN = 5;
+/** Between the places of one parameter. */
+export const TIED = 6;
 
 /** The kind of a line that has pieces of both kinds. */
 export function strongerKind(a: number, b: number): number {
   return KIND_RANK[a] < KIND_RANK[b] ? b : a;
 }
-const KIND_RANK = [0, 1, 3, 2];
+const KIND_RANK = [0, 1, 3, 2, 4, 4, 4];
 
 export interface EdgeLines {
   /** The line of edge e is points[2·pointStart[e] … 2·pointStart[e+1]), x and y in turn. */

@@ -14,6 +14,7 @@ import { handle } from './handle.ts';
 import { showHelp } from './help.ts';
 import { bindKeys } from './keys.ts';
 import { Page, type Services } from './page.ts';
+import { showSticky } from './sticky.ts';
 import { showPaint } from './painting.ts';
 import { outline, pickKernel, pickLine, select, stepResult } from './selecting.ts';
 import { makePanels, showSides } from './sides.ts';
@@ -39,6 +40,7 @@ export function openPage(root: HTMLElement, client: Client, services: Services):
   showBar(page);
   showStageBar(page);
   showChips(page);
+  showSticky(page);
   showSides(page);
   showPaint(page);
   makePanels(page, act);

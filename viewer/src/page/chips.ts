@@ -103,13 +103,22 @@ function options(page: Page): Option[] {
   const { state } = page;
   const severalPhases = () => present(page).length > 1;
   const saved = () => (state.picture.get()?.saved ?? []).reduce((a, b) => a + b, 0);
-  const drawn = (name: keyof ViewOptions & ('split' | 'side' | 'constants' | 'saved')) => ({
+  const hidden = (what: 'views' | 'plumbing') => state.picture.get()?.[what] ?? 0;
+  const drawn = (name: keyof ViewOptions & ('split' | 'side' | 'constants' | 'saved' | 'views' | 'plumbing')) => ({
     isOn: () => state.options.get()[name] === true,
     flip: () => page.run(setOptions(page, { [name]: !state.options.get()[name] })),
   });
   return [
     { text: (w) => w.split, isThere: severalPhases, ...drawn('split') },
     { text: (w) => w.side, isThere: () => severalPhases() && state.options.get().split, ...drawn('side') },
+    {
+      text: (w) => w.uturn,
+      isThere: () => severalPhases() && state.options.get().split && state.options.get().side && Boolean(state.shown.get()?.links.grad),
+      isOn: () => !state.options.get().columns,
+      flip: () => page.run(setOptions(page, { columns: !state.options.get().columns })),
+    },
+    { text: (w) => w.plumbing(hidden('plumbing')), isThere: () => hidden('plumbing') > 0, ...drawn('plumbing') },
+    { text: (w) => w.views(hidden('views')), isThere: () => hidden('views') > 0, ...drawn('views') },
     { text: (w) => w.constants, isThere: () => true, ...drawn('constants') },
     { text: (w) => w.saved(saved()), isThere: () => saved() > 0, ...drawn('saved') },
     {

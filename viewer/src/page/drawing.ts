@@ -14,8 +14,7 @@ const MARGIN = 36;
 const EDGE = 24; // pixels around what is wholly in view
 /** Boxes glide to their new places where there are few enough to follow. */
 const MOST_GLIDING = 4000;
-const LEAST_FIRST = 0.52; // at which the first picture is shown: all titles are there
-const READABLE = 0.6; // the zoom below which titles are hard to read
+const READABLE = 0.85; // the zoom below which titles are hard to read: they are 11 pixels high there
 
 interface Place {
   x: number;
@@ -79,7 +78,7 @@ export function begin({ state, renderer, places }: Page): void {
     camera.set(whole);
     return;
   }
-  const zoom = Math.max(Math.min(READABLE + 0.2, (camera.screen.width - 96) / scene.width), LEAST_FIRST);
+  const zoom = Math.max(Math.min(1, (camera.screen.width - 2 * MARGIN) / scene.width), READABLE);
   const across = scene.direction === 'down';
   const fits = across && scene.width * zoom <= camera.screen.width;
   const x = fits ? scene.width / 2 : beginning(scene, camera.screen.width / 2 / zoom, zoom);
@@ -119,7 +118,7 @@ export async function goTo({ state, client, renderer, views }: Page, items: numb
   // A panel may have opened beside it just now: into the room that is left.
   views.run();
   renderer.resize();
-  void renderer.camera.reveal(around(picture.scene, boxes));
+  void renderer.camera.arrive(around(picture.scene, boxes));
 }
 
 /** What holds these boxes. */

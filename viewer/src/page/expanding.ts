@@ -12,10 +12,21 @@ export async function toggle(page: Page, item: number): Promise<void> {
   const box = boxes?.item.indexOf(item) ?? -1;
   if (!boxes || box < 0) return;
   const kind = boxes.kind[box];
-  if (kind === BoxKind.Op || kind === BoxKind.Input) return;
+  if (kind === BoxKind.Op || kind === BoxKind.Input || kind === BoxKind.Loss) return;
   state.opened.set('');
   const picture = await (boxes.repeat[box]! > 1 ? client.unfold(item) : client.open([item], kind !== BoxKind.Open));
   draw(page, picture, item);
+  if (kind !== BoxKind.Open) bringIn(page, item);
+}
+
+/** What has been opened comes into view, its header first, at the zoom that is set. */
+function bringIn({ state, renderer }: Page, item: number): void {
+  const boxes = state.picture.get()!.scene.boxes;
+  const box = boxes.item.indexOf(item);
+  if (box < 0) return;
+  const rect = { x: boxes.x[box]!, y: boxes.y[box]!, width: boxes.width[box]!, height: boxes.height[box]! };
+  const { zoom } = renderer.camera.view;
+  void renderer.camera.arrive(rect, zoom, zoom, 24);
 }
 
 export async function expand(page: Page, item: number, open: boolean): Promise<void> {

@@ -15,9 +15,9 @@ export function followFacts(page: Page): void {
   views.add(
     'drawn words',
     () => page.words(),
-    async ({ drawn: { op, ops, phases } }) => {
+    async ({ drawn: { phases, ...words } }) => {
       if (state.language.get() === 'en' && !state.picture.get()) return; // as it begins
-      const picture = await client.speak({ op, ops, phases: PHASES.map((name) => phases[name]) });
+      const picture = await client.speak({ ...words, phases: PHASES.map((name) => phases[name]) });
       if (picture) draw(page, picture);
     },
   );

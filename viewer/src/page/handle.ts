@@ -2,7 +2,12 @@
 
 import type { Picture, StageInfo } from '../engine/messages.ts';
 import { CHANGES, GHOST } from '../picture/changes.ts';
-import { PHASES } from '../scene.ts';
+import { LEAST_TEXT } from '../draw/cards.ts';
+import type { Camera } from '../draw/camera.ts';
+import { clean, fitBox } from '../draw/label.ts';
+import { TITLE_SIZE } from '../picture/sizes.ts';
+import { crossings, segments } from '../picture/quality.ts';
+import { EdgeKind, PHASES, type Scene } from '../scene.ts';
 import { COMPARE, type Compare } from '../state/page.ts';
 import { expand, expandAll } from './expanding.ts';
 import { addFile } from './files.ts';
@@ -12,6 +17,7 @@ import type { SplitPane } from './split.ts';
 import { goToStage, setCompare } from './staging.ts';
 
 const MOST_BOXES = 5000;
+const MOST_MEASURED = 3000; // edges
 const MOST_FRAMES = 300;
 
 function describe({ state, panels, renderer }: Page, split: SplitPane): Record<string, unknown> {
@@ -28,6 +34,7 @@ function describe({ state, panels, renderer }: Page, split: SplitPane): Record<s
     boxes: picture ? boxesOf(picture) : [],
     boxCount: picture?.scene.boxes.count ?? 0,
     edgeCount: picture?.scene.edges.count ?? 0,
+    ...(picture ? drawing(picture.scene, renderer.camera) : {}),
     selection: state.selection.get(),
     related: state.related.get().slice(0, MOST_BOXES),
     found: state.found.get().length,
@@ -41,6 +48,26 @@ function describe({ state, panels, renderer }: Page, split: SplitPane): Record<s
     totals: state.totals.get(),
     frames: renderer.frames.slice(-MOST_FRAMES),
     ...Object.assign({}, ...[...panels].map(([name, panel]) => panel.describe?.(name === tab) ?? {})),
+  };
+}
+
+/** How good the drawing is: what goes against the data, lines that cross, rows, titles on the screen. */
+function drawing(scene: Scene, camera: Camera): Record<string, unknown> {
+  const { boxes, edges, texts } = scene;
+  const seen = camera.visible();
+  let cut = 0;
+  for (let box = 0; box < boxes.count; box++) {
+    const out = boxes.x[box]! > seen.x + seen.width || boxes.x[box]! + boxes.width[box]! < seen.x;
+    if (out || boxes.y[box]! > seen.y + seen.height || boxes.y[box]! + boxes.height[box]! < seen.y) continue;
+    if (fitBox(scene, box).title !== clean(texts[boxes.title[box]!] ?? '')) cut++;
+  }
+  return {
+    backEdgeCount: edges.kind.reduce((n, kind, e) => n + (kind === EdgeKind.Loop && edges.source[e] !== edges.target[e] ? 1 : 0), 0),
+    crossings: edges.count <= MOST_MEASURED ? crossings(segments({ pointStart: edges.start, points: edges.points })) : null,
+    rows: scene.rows,
+    titlePx: TITLE_SIZE * camera.view.zoom,
+    cutTitles: TITLE_SIZE * camera.view.zoom < LEAST_TEXT ? null : cut,
+    layout: scene.layout,
   };
 }
 

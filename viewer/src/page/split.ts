@@ -170,7 +170,7 @@ export class SplitPane {
     const box = boxes?.item.indexOf(item) ?? -1;
     if (!boxes || box < 0) return;
     const kind = boxes.kind[box]!;
-    if (kind === BoxKind.Op || kind === BoxKind.Input) return;
+    if (kind === BoxKind.Op || kind === BoxKind.Input || kind === BoxKind.Loss) return;
     this.draw(await (kind === BoxKind.Folded ? this.ask('unfold', item) : this.ask('open', [item], kind !== BoxKind.Open)));
     await this.mark(this.selection);
   }

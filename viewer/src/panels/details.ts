@@ -54,7 +54,7 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
     d.drawnWith &&
       section(
         words.notDrawn,
-        h('p', { class: 'sentence' }, d.drawnWith.kind === 'saved' ? words.savedCopy : words.insideReader),
+        h('p', { class: 'sentence' }, { saved: words.savedCopy, view: words.viewOf, constant: words.insideReader }[d.drawnWith.kind]),
         refs([d.drawnWith], act),
       ),
     d.kind === 'group' && section(words.inside, ...phaseBars(d, words), list(d.ops.map(([op, n]) => [op, n.toLocaleString()]))),

@@ -1,7 +1,7 @@
 // Sizes of what is in a box, in units of the world; the canvas and the SVG writer use the same.
 // They follow the sizes the engine gives boxes (engine/scene.ts).
-import { BoxKind } from '../scene.ts';
-import type { Boxes } from '../scene.ts';
+import { BoxKind, EdgeKind } from '../scene.ts';
+import type { Boxes, Edges } from '../scene.ts';
 
 /** Faces about as wide as text/widths.ts says. */
 export const FONT =
@@ -29,6 +29,11 @@ export const STACK = 3;
 /** A box at least this high has a second line. */
 export const TWO_LINES = 36;
 
+/** Inputs, and the loss at the bend of a training step: round, without a bar. */
+export function isPill(kind: number): boolean {
+  return kind === BoxKind.Input || kind === BoxKind.Loss;
+}
+
 /** How many cards look out below a box. */
 export function stackOf(kind: number): number {
   return kind === BoxKind.Closed ? 1 : kind === BoxKind.Folded ? 2 : 0;
@@ -50,6 +55,24 @@ export function compact(n: number): string {
   const [unit, name] = n < 999_500 ? [1e3, 'k'] : n < 999_500_000 ? [1e6, 'M'] : [1e9, 'G'];
   const v = n / unit;
   return `${v < 9.95 ? v.toFixed(1).replace(/\.0$/, '') : Math.round(v)}${name}`;
+}
+
+/** What a rung of a training step is wide, where the widest of the drawing keeps `most` bytes: as the bytes, but to be seen. */
+export function widthOfRung(bytes: number, most: number): number {
+  return bytes > 0 && most > 0 ? Math.max(2, (24 * bytes) / most) : 1.5;
+}
+
+const largest = new WeakMap<Edges, number>();
+
+/** The most bytes that a rung of these edges keeps. */
+export function mostKept(edges: Edges): number {
+  let most = largest.get(edges);
+  if (most === undefined) {
+    most = 0;
+    for (let e = 0; e < edges.count; e++) if (edges.kind[e] === EdgeKind.Rung) most = Math.max(most, edges.bytes[e]!);
+    largest.set(edges, most);
+  }
+  return most;
 }
 
 /** Pixels of an edge that carries `bytes`: 1.2 for a kilobyte or less, 7 for a gigabyte. */

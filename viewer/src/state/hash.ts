@@ -73,6 +73,9 @@ export interface Flags {
   side: boolean;
   constants: boolean;
   saved?: boolean;
+  columns?: boolean;
+  views?: boolean;
+  plumbing?: boolean;
   edgeLabels: 'hover' | 'always';
   edgeWidth: 'plain' | 'bytes';
   allPairs: boolean;
@@ -85,6 +88,9 @@ export function pack(flags: Flags): string {
     b: !flags.side,
     c: flags.constants,
     d: flags.saved === true,
+    u: flags.columns === true,
+    v: flags.views === true,
+    i: flags.plumbing === true,
     l: flags.edgeLabels === 'always',
     w: flags.edgeWidth === 'bytes',
     p: flags.allPairs,
@@ -101,6 +107,9 @@ export function unpack(letters: string): Flags {
     side: !on('b'),
     constants: on('c'),
     ...(on('d') ? { saved: true } : {}),
+    ...(on('u') ? { columns: true } : {}),
+    ...(on('v') ? { views: true } : {}),
+    ...(on('i') ? { plumbing: true } : {}),
     edgeLabels: on('l') ? 'always' : 'hover',
     edgeWidth: on('w') ? 'bytes' : 'plain',
     allPairs: on('p'),

@@ -11,7 +11,9 @@ import {
   FONT,
   GROUP_WEIGHT,
   HEADER,
+  isPill,
   LABEL_SIZE,
+  mostKept,
   PANEL_BAR,
   PANEL_LEFT,
   PANEL_RADIUS,
@@ -23,6 +25,7 @@ import {
   TITLE_SIZE,
   TITLE_WEIGHT,
   widthOfBytes,
+  widthOfRung,
 } from '../picture/sizes.ts';
 import type { Theme } from '../draw/theme.ts';
 import { panelOf, textOn } from '../draw/theme.ts';
@@ -97,7 +100,7 @@ class Writer {
     for (const b of panels) this.#header(b);
     for (const b of leaves) this.#card(b);
     out.push('</g>');
-    if (this.#paint.edgeLabels === 'always') this.#labels();
+    if (this.#paint.edgeLabels === 'always' || this.#scene.layout === 'u') this.#labels();
     out.push('</svg>\n');
     return out.join('\n');
   }
@@ -198,6 +201,7 @@ class Writer {
     const [x, y, w] = [boxes.x[b]!, boxes.y[b]!, boxes.width[b]!];
     const h = cardHeight(boxes, b);
     const own = fillOf(this.#paint, b);
+    const loss = kind === BoxKind.Loss && own === null;
     const dim = this.#paint.dim && this.#marks[b] === 0;
     this.#out.push(dim ? `<g opacity="${this.#theme.dimmed}">` : '<g>');
     const whole = clean(texts[boxes.title[b]!] ?? '');
@@ -205,11 +209,15 @@ class Writer {
     if (this.#options.tooltips !== false && text.title !== whole) this.#out.push(`<title>${escape(whole)}</title>`);
     for (let s = stackOf(kind); s > 0; s--)
       this.#rect(x + 5 * s + 0.5, y + h - 12 + s * STACK, w - 10 * s - 1, 11.5, RADIUS, `class="s${phase}"`);
-    const paint = own === null ? `class="p${phase}"` : `fill="${colour(own)}" stroke="${mixCss(own, this.#theme.text, 0.2)}"`;
-    const input = kind === BoxKind.Input;
+    const paint = loss
+      ? `fill="${this.#theme.text}"`
+      : own === null
+        ? `class="p${phase}"`
+        : `fill="${colour(own)}" stroke="${mixCss(own, this.#theme.text, 0.2)}"`;
+    const input = isPill(kind);
     this.#rect(x + 0.5, y + 0.5, w - 1, h - 1, input ? Math.min(h / 2, 14) : RADIUS, paint);
     if (!input && own === null) this.#rect(x + BAR.left, y + BAR.gap, BAR.width, h - 2 * BAR.gap, 1.5, `class="a${phase}"`);
-    const ink = own === null ? '' : ` style="fill:${textOn(this.#theme, own)}"`;
+    const ink = loss ? ` style="fill:${this.#theme.background}"` : own === null ? '' : ` style="fill:${textOn(this.#theme, own)}"`;
     const place = input ? ' text-anchor="middle"' : '';
     const left = input ? x + w / 2 : x + TEXT_LEFT;
     const group = kind === BoxKind.Closed || kind === BoxKind.Folded;
@@ -225,8 +233,7 @@ class Writer {
     const mark = this.#marks[b]!;
     if (mark === 0) return;
     const { boxes } = this.#scene;
-    const radius =
-      boxes.kind[b] === BoxKind.Open ? PANEL_RADIUS : boxes.kind[b] === BoxKind.Input ? Math.min(cardHeight(boxes, b) / 2, 14) : RADIUS;
+    const radius = boxes.kind[b] === BoxKind.Open ? PANEL_RADIUS : isPill(boxes.kind[b]!) ? Math.min(cardHeight(boxes, b) / 2, 14) : RADIUS;
     this.#rect(
       boxes.x[b]! - 1.5,
       boxes.y[b]! - 1.5,
@@ -245,9 +252,15 @@ class Writer {
       : this.#paint.selected.has(edges.target[e]!)
         ? this.#theme.incoming
         : null;
+    if (kind === EdgeKind.Rung) {
+      const wide = widthOfRung(edges.bytes[e]!, mostKept(edges));
+      const dots = edges.bytes[e]! > 0 ? '' : ' stroke-dasharray="2 4"';
+      this.#out.push(`<path class="e k${kind}" stroke-width="${num(wide)}" d="${linePath(edges, e)}"${dots}/>`);
+      return;
+    }
     const width = this.#paint.edgeWidth === 'bytes' ? widthOfBytes(edges.bytes[e]!) : lit === null ? 1.3 : 2;
     const dim = this.#paint.dim && lit === null ? ' opacity="0.4"' : '';
-    const dash = kind === EdgeKind.Loop ? ' stroke-dasharray="5 4"' : '';
+    const dash = kind === EdgeKind.Loop || kind === EdgeKind.Tied ? ' stroke-dasharray="5 4"' : '';
     const line = lit === null ? '' : ` style="stroke:${lit}"`;
     const head = lit === null ? '' : ` style="fill:${lit}"`;
     this.#out.push(`<path class="e k${kind}" stroke-width="${num(width)}" d="${linePath(edges, e)}"${dash}${dim}${line}/>`);
@@ -266,6 +279,12 @@ class Writer {
     return found;
   }
 
+  /** What a rung keeps is said in any case. */
+  #isTold(e: number): boolean {
+    const kind = this.#scene.edges.kind[e];
+    return this.#paint.edgeLabels === 'always' || kind === EdgeKind.Rung || kind === EdgeKind.Tied;
+  }
+
   #labels(): void {
     const { edges, texts, direction, boxes } = this.#scene;
     // The words of headers stay free.
@@ -277,7 +296,9 @@ class Writer {
       headers.push({ x: boxes.x[b]! + w / 2, y: boxes.y[b]! + HEADER / 2, w, h: 18 });
     }
     // So that a line among many finds its place: those with the least room first.
-    const order = Array.from({ length: edges.count }, (_, e) => ({ e, parts: partsOf(edges, e) })).filter(({ e }) => this.#passes(e));
+    const order = Array.from({ length: edges.count }, (_, e) => ({ e, parts: partsOf(edges, e) })).filter(
+      ({ e }) => this.#passes(e) && this.#isTold(e),
+    );
     order.sort((a, b) => (a.parts[0]?.length ?? 0) - (b.parts[0]?.length ?? 0));
     const taken = new Taken([...headers, ...this.#cards()]);
     for (const { e, parts } of order) {
@@ -285,7 +306,7 @@ class Writer {
       if (lines.join('') === '') continue;
       const w = Math.max(...lines.map((line) => textWidth(line, LABEL_SIZE))) * 1.04 + 10;
       const h = lines.length * LINE + 6;
-      const long = parts.filter((part) => (direction === 'down' ? part.length : part.length - w) >= h);
+      const long = parts.filter((part) => (direction === 'down' && edges.kind[e] !== EdgeKind.Rung ? part.length : part.length - w) >= h);
       const places = (long.length ? long : parts).flatMap((part) => PLACES.map((t) => part.at(t)));
       const place = places.find((at) => taken.isFree(at.x, at.y, w, h));
       if (place === undefined) continue;

@@ -32,6 +32,8 @@ const scenes = fc
       width: 4700,
       height: 4700,
       direction: 'down',
+      layout: 'plain',
+      rows: 0,
       texts: [''],
       boxes,
       edges: {

@@ -99,6 +99,8 @@ export function bigScene(n: number): Scene {
     width: across * (groupW + 60),
     height: Math.ceil(groups / across) * (groupH + 60),
     direction: 'down',
+    layout: 'plain',
+    rows: 0,
     texts,
     boxes,
     edges: {
@@ -226,6 +228,8 @@ function laidOut(items: Item[], pairs: [number, number, string][], direction: 'd
     width: laid.totalWidth,
     height: laid.totalHeight,
     direction,
+    layout: 'plain',
+    rows: 0,
     texts,
     boxes: { ...boxes, x: laid.x, y: laid.y, width: laid.width, height: laid.height },
     edges: {

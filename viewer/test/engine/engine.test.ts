@@ -11,7 +11,10 @@ import { BoxKind } from '../../src/scene.ts';
 import * as hash from '../../src/state/hash.ts';
 
 const SAMPLE = new URL('../../../src/opscope/_samples/resnet18_train.opscope', import.meta.url);
+const BLOCKS = new URL('../../../tests/data/page/blocks.opscope', import.meta.url);
 const BODIES = new URL('./bodies.opscope', import.meta.url);
+/** Every operator by itself, in columns: nothing passed over, nothing folded away, every use an edge. */
+const EVERYTHING = { constants: true, views: true, plumbing: true, columns: true };
 const OPTIONS: ViewOptions = { direction: 'down', split: true, side: true, hidden: [0], constants: false };
 
 async function opened(file: URL, options = OPTIONS): Promise<{ engine: Engine; picture: Picture }> {
@@ -45,21 +48,19 @@ describe('a training graph', () => {
   it('opens readable: phases, modules, and few boxes', async () => {
     const { picture } = await opened(SAMPLE);
     expect(titles(picture)).toEqual(expect.arrayContaining(['forward', 'backward', 'optimizer', 'resnet18', 'conv1', 'layer1']));
-    expect(picture.scene.boxes.count).toBeLessThan(100);
+    expect(picture.scene.boxes.count).toBeLessThanOrEqual(40);
     check(picture);
   });
 
-  it('opens forward and backward as far as each other, and equal neighbours count as one box', async () => {
+  it('opens forward and backward as far as each other', async () => {
     const { engine, picture } = await opened(SAMPLE);
     const isOpen = (paths: string[]) => engine.ask.items(paths).map((item) => picture.open.includes(item));
-    expect(isOpen(['forward:resnet18', 'backward:resnet18', 'forward:resnet18/layer1', 'backward:resnet18/layer1'])).toEqual(
-      Array(4).fill(true),
-    );
-    expect(isOpen(['forward:resnet18/layer1/0', 'forward:resnet18/layer3'])).toEqual([false, false]);
+    expect(isOpen(['forward:resnet18', 'backward:resnet18'])).toEqual([true, true]);
+    expect(isOpen(['forward:resnet18/layer1', 'backward:resnet18/layer1'])).toEqual([false, false]);
   });
 
   it('shows every operator when all is open, and every use between them', async () => {
-    const { engine } = await opened(SAMPLE, { ...OPTIONS, hidden: [], constants: true });
+    const { engine } = await opened(SAMPLE, { ...OPTIONS, ...EVERYTHING, hidden: [] });
     const picture = engine.openAll();
     const ops = picture.scene.boxes.kind.filter((kind) => kind === BoxKind.Op).length;
     expect(ops).toBe(3502);
@@ -81,7 +82,7 @@ describe('a training graph', () => {
   });
 
   it('leads from a constant inside an operator to that operator', async () => {
-    const { engine } = await opened(SAMPLE);
+    const { engine } = await opened(SAMPLE, { ...OPTIONS, ...EVERYTHING, constants: false });
     const picture = engine.openAll();
     const shown = new Set(picture.scene.boxes.item);
     const constant = (await engine.ask.find('op:array phase:forward')).nodes.find((node) => !shown.has(node))!;
@@ -115,18 +116,18 @@ describe('a training graph', () => {
   });
 
   it('brings back what was unfolded', async () => {
-    const { engine, picture } = await opened(SAMPLE);
+    const { engine, picture } = await opened(BLOCKS);
     const folded = Array.from(picture.scene.boxes.kind).indexOf(BoxKind.Folded);
     const unfolded = engine.unfold(picture.scene.boxes.item[folded]!);
     const [open, apart] = [engine.ask.paths(unfolded.open), engine.ask.paths(unfolded.unfolded)];
-    expect(apart).toHaveLength(1);
-    const again = await opened(SAMPLE);
+    expect(apart).toHaveLength(3); // in every phase
+    const again = await opened(BLOCKS);
     expect(titles(again.engine.restore(open, apart))).toEqual(titles(unfolded));
   });
 
   it('opens and closes one group and leaves the rest', async () => {
     const { engine, picture } = await opened(SAMPLE);
-    const [item] = engine.ask.items(['forward:resnet18/layer1/0']);
+    const [item] = engine.ask.items(['forward:resnet18/layer1']);
     const after = engine.open([item!], true);
     expect(after.scene.boxes.count).toBeGreaterThan(picture.scene.boxes.count);
     check(after);
@@ -146,12 +147,31 @@ describe('a training graph', () => {
   });
 
   it('folds equal neighbours and unfolds them', async () => {
-    const { engine, picture } = await opened(SAMPLE);
+    const { engine, picture } = await opened(BLOCKS);
     const folded = picture.scene.boxes.kind.indexOf(BoxKind.Folded);
-    expect(picture.scene.boxes.repeat[folded]).toBe(3);
-    expect(titles(picture)[folded]).toBe('layer2 … layer4');
+    expect(picture.scene.boxes.repeat[folded]).toBe(4);
+    expect(titles(picture)[folded]).toBe('h.0 … 3');
     const after = engine.unfold(picture.scene.boxes.item[folded]!);
-    expect(titles(after)).toEqual(expect.arrayContaining(['layer2', 'layer3', 'layer4']));
+    expect(titles(after)).toEqual(expect.arrayContaining(['h.0', 'h.1', 'h.2', 'h.3']));
+  });
+
+  it('says on a closed module what it makes, and on an edge what a tensor goes through', async () => {
+    const { engine } = await opened(BLOCKS);
+    const { scene } = engine.restore(['forward:', 'forward:blocks'], []);
+    const details = Array.from(scene.boxes.detail, (id) => scene.texts[id]!);
+    expect(details).toEqual(expect.arrayContaining(['Embedding → 2×5×4', 'Block → 2×5×4', 'Linear → 2×5×10']));
+    expect(Array.from(scene.edges.label, (id) => scene.texts[id]!)).toContain('10×10 float32 · _unsafe_view, view');
+    const shared = scene.edges.uses.findIndex((uses) => uses > 1);
+    expect(scene.texts[scene.edges.label[shared]!]).toMatch(/^[\d×]+ \w+ .*\d reads$/);
+  });
+
+  it('folds positions and masks into one box, and shows them when asked', async () => {
+    const { engine, picture } = await opened(BLOCKS);
+    const titled = (p: Picture, title: string) => titles(p).filter((t) => t === title).length;
+    expect([titled(picture, 'positions'), titled(picture, 'arange'), titled(picture, 'clamp')]).toEqual([1, 0, 0]);
+    expect([picture.plumbing, picture.views].every((n) => n > 0)).toBe(true);
+    const all = engine.options({ ...OPTIONS, plumbing: true });
+    expect([titled(all, 'positions'), titled(all, 'arange'), titled(all, 'clamp')]).toEqual([0, 1, 1]);
   });
 
   it('knows gradients, kernels and lines of an operator', async () => {

@@ -104,6 +104,7 @@ describe('what is drawn', () => {
   it('copies of saved tensors are passed over unless they are asked for', async () => {
     const { engine, picture } = await opened('step');
     const titles = (p: typeof picture) => Array.from(p.scene.boxes.title, (id) => p.scene.texts[id]!);
+    engine.options({ ...OPTIONS, columns: true });
     const all = engine.openAll();
     const edges = (p: typeof picture) =>
       Array.from(p.scene.edges.source, (source, e) => `${titles(p)[source]} > ${titles(p)[p.scene.edges.target[e]!]}`);
@@ -113,7 +114,7 @@ describe('what is drawn', () => {
     expect(kept).toHaveLength(1);
     expect(engine.ask.details(kept[0]!).drawnWith?.label).toBe('sigmoid');
     expect(engine.ask.boxes(kept)).toEqual(engine.ask.boxes((await engine.ask.find('op:aten.sigmoid')).nodes.slice(0, 1)));
-    engine.options({ ...OPTIONS, saved: true });
+    engine.options({ ...OPTIONS, columns: true, saved: true });
     const every = engine.openAll();
     expect(edges(every)).toEqual(expect.arrayContaining(['sigmoid > detach', 'detach > detach', 'detach > sigmoid_backward']));
     expect(every.scene.boxes.count).toBe(all.scene.boxes.count + 2);

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { overlaps, through } from '../../src/layout/quality.ts';
+import { overlaps, through } from '../../src/picture/quality.ts';
 import {
   LANE,
   LOOP,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { layoutColumns } from '../../src/layout/columns.ts';
-import { overlaps, through } from '../../src/layout/quality.ts';
+import { overlaps, through } from '../../src/picture/quality.ts';
 import { LayoutCache } from '../../src/layout/nested.ts';
 import { LANE, type NestedGraph, type NestedLayout, type Options } from '../../src/layout/types.ts';
 import { isAround } from './checks.ts';

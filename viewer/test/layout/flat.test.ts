@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { layoutFlat } from '../../src/layout/flat.ts';
-import { crossings, segments } from '../../src/layout/quality.ts';
+import { crossings, segments } from '../../src/picture/quality.ts';
 import { LANE, LOOP, NORMAL, WRAP } from '../../src/layout/types.ts';
 import { expectGoodFlat } from './checks.ts';
 import { anyChain, anyFlat, flat, OPTIONS } from './graphs.ts';

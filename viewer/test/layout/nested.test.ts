@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { segments } from '../../src/layout/quality.ts';
+import { segments } from '../../src/picture/quality.ts';
 import { LayoutCache, layoutNested } from '../../src/layout/nested.ts';
 import type { NestedGraph } from '../../src/layout/types.ts';
 import { expectGoodNested } from './checks.ts';

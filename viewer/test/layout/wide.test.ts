@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { layoutFlat } from '../../src/layout/flat.ts';
-import { crossings, segments } from '../../src/layout/quality.ts';
+import { crossings, segments } from '../../src/picture/quality.ts';
 import { layoutNested } from '../../src/layout/nested.ts';
 import type { FlatGraph, FlatLayout } from '../../src/layout/types.ts';
 import { expectGoodFlat, expectGoodNested } from './checks.ts';

@@ -8,7 +8,7 @@ calls that module. The others are where the operators on the same lines are, in 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -193,7 +193,33 @@ def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
         else:
             only = found[before or after or ""]
             result[name] = only[:-1]
-    return result
+    return _alike(flow, found, result)
+
+
+def _alike(flow: Flow, sure: Mapping[str, Path], found: dict[str, Path]) -> dict[str, Path]:
+    """A line is code of one module, whichever of its copies runs it: what most passes through a line say, all say."""
+    said: dict[tuple[str, str, int], Counter[Path]] = defaultdict(Counter)
+    places = {name: node.place for name, node in flow.nodes.items() if node.place is not None}
+    lines = {name: (place.file, place.function, place.line) for name, place in places.items()}
+    for name, line in lines.items():
+        if name in found and name not in sure:
+            said[line][_pattern(found[name])] += 1
+    for name, line in lines.items():
+        if name in sure or name not in found:
+            continue
+        (pattern, _), *_others = said[line].most_common(1)
+        if _pattern(found[name]) == pattern:
+            continue
+        producers = [found[read] for read in flow.reads[name] if read in found]
+        fitting = [path[: len(pattern)] for path in producers if _pattern(path[: len(pattern)]) == pattern]
+        if fitting:
+            found[name] = fitting[-1]
+    return found
+
+
+def _pattern(path: Path) -> Path:
+    """A path without the numbers in it: that of all copies of a module."""
+    return tuple("*" if _NUMBER.match(part) else part for part in path)
 
 
 def _is_item(path: Path, shared: Path) -> bool:

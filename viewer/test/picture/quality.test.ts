@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clips, crossings, lineLength, overlaps, segments, through } from '../../src/layout/quality.ts';
+import { clips, crossings, lineLength, overlaps, segments, through } from '../../src/picture/quality.ts';
 
 const lines = (...all: number[][]) => {
   const pointStart = [0];

@@ -1,4 +1,4 @@
-// How good a drawing is, measured on the drawn lines. Used by tests and benchmarks.
+// How good a drawing is, measured on the drawn lines: for tests and benchmarks, and what the page says of itself.
 
 export interface Boxes {
   n: number;
