@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator
+from functools import cache
 from types import FrameType
 from typing import Any, NoReturn, cast
 
@@ -40,16 +41,47 @@ def stopped_by_signals() -> Generator[None, None, None]:
         raise Stopped(number)
 
     ours: list[signal.Signals] = []
+    _forked_as_usual()
     if threading.current_thread() is threading.main_thread():
         ours = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:
         signal.signal(number, stop)
+        _handlers[number] = stop
     try:
         yield
     finally:
         for number in ours:
+            del _handlers[number]
             if signal.getsignal(number) is stop:
                 signal.signal(number, signal.SIG_DFL)
+
+
+_handlers: dict[int, Any] = {}  # of ours, while a script runs
+
+
+@cache
+def _forked_as_usual() -> None:
+    """In a process that is forked, these signals do what they did before: a pool of workers ends them by SIGTERM.
+
+    They wait while it forks, so that none comes between the fork and the end of our handlers there.
+    """
+    if not hasattr(os, "register_at_fork"):
+        return
+    masks: list[Any] = []
+
+    def before() -> None:
+        masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, _handlers.keys()))
+
+    def after() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masks.pop())
+
+    def in_child() -> None:
+        for number, handler in _handlers.items():
+            if signal.getsignal(number) is handler:
+                signal.signal(number, signal.SIG_DFL)
+        after()
+
+    os.register_at_fork(before=before, after_in_parent=after, after_in_child=in_child)
 
 
 @contextlib.contextmanager
