@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from opscope.ir import Capture, Pools, Stage
 from opscope.sources import embed, exact
@@ -103,7 +103,7 @@ class Traced:
 
 def _constants(root: Any, graph: Any) -> dict[str, Any]:
     """What the graph reads by name from the root itself: fx puts the tensors there that the code has made."""
-    held: dict[str, Any] = vars(root)
+    held = cast("dict[str, Any]", vars(root))
     return {node.target: held[node.target] for node in graph.nodes if node.op == "get_attr" and node.target in held}
 
 
