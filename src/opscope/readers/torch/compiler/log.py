@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -47,12 +47,11 @@ class Entry:
 @dataclass
 class Log:
     entries: list[Entry]
-    strings: dict[int, str]  # the table that stacks refer to
     damaged: int  # lines that are no entry
 
 
 def parse(lines: Iterable[bytes]) -> Log:
-    log = Log([], {}, 0)
+    log = Log([], 0)
     payload: list[str] | None = None  # of the last entry; None where it is not kept
     for line in lines:
         if line.startswith(b"\t"):
@@ -89,21 +88,12 @@ def _entry(line: bytes, log: Log) -> Entry | None:
     if not kind:
         return None
     if kind == "str":
-        _add_string(data[kind], log.strings)
-        return None
+        return None  # the table of file names that stacks refer to; graphs have their own
     content = data[kind]
     if kind in ("artifact", "graph_dump") and isinstance(content, dict):
         kind = str(cast("dict[str, Any]", content).get("name", kind))
     rank = data.get("rank")
     return Entry(kind, _id(data), content, rank if isinstance(rank, int) else None)
-
-
-def _add_string(content: object, strings: dict[int, str]) -> None:
-    match content:
-        case [str(text), int(number)]:
-            strings[number] = text
-        case _:
-            pass
 
 
 def _id(data: dict[str, Any]) -> CompileId | None:
@@ -117,13 +107,3 @@ def _id(data: dict[str, Any]) -> CompileId | None:
         attempt if isinstance(attempt, int) else 0,
         autograd if isinstance(autograd, int) else -1,
     )
-
-
-def frames(stack: object, strings: dict[int, str]) -> Iterator[tuple[str, int, str]]:
-    """(file, line, function), outermost first, of a stack as entries have it."""
-    for entry in cast("list[object]", stack) if isinstance(stack, list) else ():
-        if isinstance(entry, dict):
-            frame = cast("dict[str, Any]", entry)
-            file, line = frame.get("filename"), frame.get("line")
-            name = strings.get(file, "") if isinstance(file, int) else str(file or "")
-            yield name, line if isinstance(line, int) else 0, str(frame.get("name") or "")

@@ -114,10 +114,6 @@ class Output:
     returned: list[str] = field(default_factory=list[str])  # buffers, without views of them; "" for what is none
 
 
-def is_output(head: str) -> bool:
-    return "async_compile" in head and "torch._inductor" in head
-
-
 def parse(text: str) -> Output:
     lines = text.split("\n")
     aot_id = next((m[1] for line in lines[:5] if (m := _AOT_ID.match(line))), "")
