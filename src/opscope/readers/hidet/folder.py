@@ -129,7 +129,7 @@ def _seconds(folder: Path, names: list[str], profile: Path | None) -> tuple[dict
 
 
 def _text(path: Path) -> str:
-    return Source.of(path).read(_LARGEST_TEXT).decode("utf-8", "replace")
+    return Source.of(path).unpacked().read(_LARGEST_TEXT).decode("utf-8", "replace")
 
 
 def _logs(folder: Path) -> Iterator[Path]:

@@ -103,6 +103,7 @@ def _report(source: Source, options: Options) -> tuple[list[Any] | None, str]:
     if options.profile is not None:
         report = Source.of(options.profile)
         try:
+            report = report.unpacked()
             rows = json_text.parse(report.read(_LARGEST_REPORT))
         except BadInput as error:
             raise of_file(error, report.name, "not a profile report") from None
