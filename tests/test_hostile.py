@@ -24,7 +24,7 @@ import kills
 import opscope
 from commands import bad, run
 from conftest import DATA
-from fuzz import mutate_arrow
+from mutations import mutate_arrow
 from opscope.errors import BadInput, one_line
 from opscope.files import replacing, replacing_folder
 from opscope.ir import Capture, Frame, GraphBuilder, Pools, Stage

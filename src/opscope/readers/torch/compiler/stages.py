@@ -150,6 +150,12 @@ class _Compiled:
         for part in self.compilation.parts:
             self.part(part, forward, backward, inference)
 
+    def free(self, name: str) -> str:
+        """The name of a new stage. A log may hold the same part of a compilation twice."""
+        taken = {stage.name for stage in self.capture.stages}
+        names = (f"{name}{number}{self.suffix}" for number in ("", *(f" #{i}" for i in range(2, len(taken) + 3))))
+        return next(name for name in names if name not in taken)
+
     # -- Dynamo's level -----------------------------------------------------------------------------
 
     def python_level(self, kind: str, text: str) -> None:
@@ -319,7 +325,7 @@ class _Compiled:
         """The kernels in the order of the run, as a graph of buffers."""
         building = _Launches(self, output, placed, post)
         graph = building.build(part.code)
-        self.capture.stages.append(Stage(f"{name}{self.suffix}", graph, post.index, None, building.listings(part.code)))
+        self.capture.stages.append(Stage(self.free(name), graph, post.index, None, building.listings(part.code)))
         pairs = [
             (post.built.nodes[member], i)
             for i, found in enumerate(placed)
@@ -358,7 +364,7 @@ class _Compiled:
             built.graph = before.built.graph  # equal graphs are stored once
         self.capture.stages.append(
             Stage(
-                f"{name}{self.suffix}",
+                self.free(name),
                 built.graph,
                 before.index if before else None,
                 listings={"native": built.listing},
