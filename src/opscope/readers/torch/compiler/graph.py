@@ -87,7 +87,7 @@ class _Building:
             self.way.relate(self.builder, self.nodes)
         graph = self.builder.freeze()
         lines = [(node.line, self.nodes[node.name]) for node in self.printed.nodes if node.name in self.nodes]
-        return Built(graph, self.nodes, self.values, self.sources, Listing.of(text, lines), len(self.picks))
+        return Built(graph, self.nodes, self.values, self.sources, Listing(text, lines), len(self.picks))
 
     def add_aliases(self) -> None:
         for name, source in self.printed.aliases.items():

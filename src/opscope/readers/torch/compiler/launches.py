@@ -59,12 +59,12 @@ class Launches:
     def add(self, name: str) -> None:
         owner, post = self.owner, self.post
         graph = self.build()
-        listings = {"code": Listing.of(self.part.code, [(e.line, i) for i, e in enumerate(self.output.launches)])}
+        listings = {"code": Listing(self.part.code, [(e.line, i) for i, e in enumerate(self.output.launches)])}
         if self.part.scheduled:
-            listings["schedule"] = Listing.of(self.part.scheduled, schedule_lines(self.part.scheduled, self.output))
+            listings["schedule"] = Listing(self.part.scheduled, schedule_lines(self.part.scheduled, self.output))
         if self.part.unscheduled:
-            listings["before fusion"] = Listing(self.part.unscheduled)
-        stage = owner.add_stage(f"{name}{owner.suffix}", graph, post, listings, tuple(self.unknown()))
+            listings["before fusion"] = Listing(self.part.unscheduled, [])
+        stage = owner.add_stage(name, graph, post, listings, tuple(self.unknown()))
         if post is not None:
             for evidence in ("reported", "name", "structure"):
                 pairs = [

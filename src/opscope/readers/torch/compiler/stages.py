@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opscope.ir import Capture, Graph, GraphBuilder, Listing, Pools, Stage, StageLink
+from opscope.ir import Capture, Graph, GraphBuilder, Listing, Pools, Stage, StageLink, add_listings
 from opscope.ir.columns import frozen
 
 from . import graph as graphs
@@ -39,6 +39,7 @@ class Stages:
         self.capture, self.pools, self.suffixes = capture, capture.pools, suffixes
         self.classes: dict[modules.Path, str] = {}
         self.scopes: dict[modules.Path, int] = {(): 0}
+        self.names: set[str] = set()
         self.added: dict[tuple[Any, ...], list[int]] = {}  # stages by what they were made from
 
     def add(self, compilation: Compilation) -> None:
@@ -60,10 +61,21 @@ class Stages:
             stage = stages[old]
             name = stage.name.rpartition(" [")[0] or stage.name
             after = None if stage.after is None else moved.get(stage.after)
-            stages.append(replace(stage, name=f"{name}{self.suffix(compilation)}", after=after))
+            stages.append(replace(stage, name=self.free(name, self.suffix(compilation)), after=after))
+        for table in list(self.capture.tables.values()):
+            if table.stage in moved:
+                self.capture.add(replace(table, stage=moved[table.stage]))
         for link in list(self.capture.stage_links):
             if link.before in moved and link.after in moved:
                 self.capture.stage_links.append(replace(link, before=moved[link.before], after=moved[link.after]))
+
+    def free(self, name: str, suffix: str) -> str:
+        """The name of a new stage. A log may hold the same part of a compilation twice."""
+        number, found = 2, f"{name}{suffix}"
+        while found in self.names:
+            number, found = number + 1, f"{name} #{number}{suffix}"
+        self.names.add(found)
+        return found
 
     def suffix(self, compilation: Compilation) -> str:
         return f" [{compilation}]" if self.suffixes else ""
@@ -323,9 +335,7 @@ class Compiled:
         index = len(self.capture.stages)
         if before is not None and relate is None and phases == before.phases and _same(before.printed, graph):
             built.graph = before.built.graph  # equal graphs are stored once
-        self.add_stage(
-            f"{name}{self.suffix}", built.graph, before, {"native": built.listing}, tuple(warnings), content.seconds
-        )
+        self.add_stage(name, built.graph, before, {"native": built.listing}, tuple(warnings), content.seconds)
         for node in graph.nodes:
             if node.place is not None and node.name in owners:
                 self.lines.setdefault((node.place.file, node.place.line), {})[owners[node.name]] = None
@@ -360,8 +370,10 @@ class Compiled:
         seconds: float | None = None,
     ) -> int:
         after = before.index if before else None
-        self.capture.stages.append(Stage(name, graph, after, seconds, listings, warnings))
-        return len(self.capture.stages) - 1
+        index = len(self.capture.stages)
+        self.capture.stages.append(Stage(self.stages.free(name, self.suffix), graph, after, seconds, warnings=warnings))
+        add_listings(self.capture, index, listings)
+        return index
 
     def link(self, before: int, after: int, pairs: Iterable[tuple[int, int]], evidence: str) -> None:
         unique = sorted(set(pairs))
