@@ -203,7 +203,7 @@ FILES = Fact(
     (Field("file", "its path", holds="text"),),
 )
 COMPILE_TIMES = Fact(
-    "compile times",
+    "compile_times",
     "How long a compiler took, by what it compiled and by phase. Phases of one frame and direction do not overlap.",
     ("row",),
     (
@@ -213,9 +213,10 @@ COMPILE_TIMES = Fact(
         Field("phase", "what the compiler did", holds="text"),
         Field("time", "how long it took", "time"),
     ),
+    of="stage",
 )
 NOT_FUSED = Fact(
-    "not fused",
+    "not_fused",
     "Why two kernels of a stage are not one, in the compiler's own words.",
     ("row",),
     (
@@ -223,6 +224,7 @@ NOT_FUSED = Fact(
         Field("other", "the other one", refers="node"),
         Field("reason", "what the compiler said", holds="text"),
     ),
+    of="stage",
 )
 GAPS = Fact(
     "gaps",

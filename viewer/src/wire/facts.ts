@@ -230,9 +230,9 @@ export const FACTS = {
   /** What a compiler compiled once more, and why. */
   recompiles: { name: 'recompiles', by: ['row'], of: 'stage', columns: { frame: 'column frame', reason: 'column reason' } },
   /** How long a compiler took, by what it compiled and by phase. Phases of one frame and direction do not overlap. */
-  compile times: { name: 'compile times', by: ['row'], of: 'graph', columns: { frame: 'column frame', function: 'column function', direction: 'column direction', phase: 'column phase', time: 'column time' } },
+  compile_times: { name: 'compile_times', by: ['row'], of: 'stage', columns: { frame: 'column frame', function: 'column function', direction: 'column direction', phase: 'column phase', time: 'column time' } },
   /** Why two kernels of a stage are not one, in the compiler's own words. */
-  not fused: { name: 'not fused', by: ['row'], of: 'graph', columns: { kernel: 'column kernel', other: 'column other', reason: 'column reason' } },
+  not_fused: { name: 'not_fused', by: ['row'], of: 'stage', columns: { kernel: 'column kernel', other: 'column other', reason: 'column reason' } },
   /** What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in. */
   gaps: { name: 'gaps', by: ['scope'], of: 'graph', columns: { reason: 'column reason', count: 'column count', inside: 'column inside', phase: 'column phase', op: 'column op', touches: 'column touches' } },
   /** Which lines of the stage's listings belong to which operators: any number of lines to any number of operators. */
