@@ -78,6 +78,8 @@ export interface Paint {
   dim: boolean;
   hovered: number; // box or -1
   hoveredEdge: number; // edge or -1
+  /** By edge: on the path that is followed, or of the tensor that is selected. */
+  litEdges: Uint8Array | null;
   /** Or null: all in the colours of their phases. */
   fill: Fill | null;
   /** Pairs of boxes (a, b, a, b …) that are joined by a dotted arc. */

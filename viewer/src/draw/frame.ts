@@ -51,6 +51,7 @@ export function noPaint(): Paint {
     dim: false,
     hovered: -1,
     hoveredEdge: -1,
+    litEdges: null,
     links: null,
     fill: null,
     change: null,

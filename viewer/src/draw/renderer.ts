@@ -122,6 +122,7 @@ export class Renderer {
       found: new Set(),
       hovered: -1,
       hoveredEdge: -1,
+      litEdges: null,
       fill: null,
       links: null,
       change: null,

@@ -571,6 +571,7 @@ export class Engine implements Served<Commands> {
       if (view.capture !== capture) continue;
       view.metrics.columns = Metrics.names(capture);
       view.metrics.costs = null; // read again when it is asked for
+      view.metrics.forget();
     }
     info.costs = Costs.has(capture);
     return (info.metrics = Metrics.names(capture));

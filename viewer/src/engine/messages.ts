@@ -104,7 +104,7 @@ export interface Ref {
 
 export interface Details {
   item: number;
-  kind: 'op' | 'group' | 'input';
+  kind: 'op' | 'group' | 'input' | 'tensor';
   title: string;
   op: string;
   cls: string;
@@ -112,18 +112,25 @@ export interface Details {
   phase: string;
   name: string;
   attrs: [string, string][];
-  inputs: { arg: string; value: string; type: string; bytes: number; role: string; seen: string; from: Ref | null }[];
-  outputs: { value: string; type: string; bytes: number; role: string; seen: string; to: Ref[]; more: number }[];
+  inputs: { item: number; arg: string; value: string; type: string; bytes: number; role: string; seen: string; from: Ref | null }[];
+  outputs: { item: number; value: string; type: string; bytes: number; role: string; seen: string; to: Ref[]; more: number }[];
   backward: Ref[];
   forward: Ref[];
   drawnWith: (Ref & { kind: 'saved' | 'view' | 'constant' }) | null; // of what is not drawn: what stands for it
   kernels: { index: number; name: string; ops: number }[];
-  frames: { file: string; line: number; fn: string }[];
+  frames: { file: string; line: number; fn: string }[]; // of a module: where it is called
+  builtAt: Details['frames']; // of a module: where it is constructed
+  held: Details['inputs']; // of a module: parameters and buffers that it reads
+  kept: number | null; // of a module: bytes that other phases read of it; null: not known
+  maker: Ref | null; // of a tensor
   size: number;
   phases: number[];
   ops: [string, number][];
-  measured: [string, string][];
+  measured: Measure[];
 }
+
+/** A figure by its name, as text, and which part of the whole stage's it is, where parts add up. */
+export type Measure = [name: string, text: string, share?: number];
 
 export interface KernelRow {
   index: number;

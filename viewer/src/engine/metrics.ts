@@ -5,10 +5,12 @@ import { FACTS, TIME_UNITS } from '../wire/facts.ts';
 import { Costs, ratio, type CostFigure, type Figure } from './cost.ts';
 import { csr, row, type Csr } from '../wire/csr.ts';
 import { figureText } from '../text/figures.ts';
+import type { Measure } from './messages.ts';
 import type { Tree } from './tree.ts';
 import type { Types } from './types.ts';
 
 const OUTPUT = 'output size';
+const WRITTEN = 'written inside';
 const KERNELS = 'kernels';
 export const TIME = 'time'; // measured
 const INTENSITY = 'intensity';
@@ -188,33 +190,77 @@ export class Metrics {
     return known ? total * times : null;
   }
 
-  describe(node: number): [string, string][] {
-    const how = this.how(node);
-    const shown = this.columns.filter((name) => !this.isElsewhere(name, node));
-    return [...shown.map((name): [string, string] => [name, figureText(name, this.value(name, node)) ?? '?']), ...known(how)];
+  /** The whole stage's; null where nothing adds up. */
+  private total(name: string): number | null {
+    if (name === OUTPUT || name === INTENSITY || name === KERNELS) return null;
+    let known = this.totals.get(name);
+    if (known === undefined) {
+      known = 0;
+      for (let node = 0; node < this.graph.nodes; node++) known += this.value(name, node) ?? 0;
+      this.totals.set(name, known);
+    }
+    return known;
   }
 
-  describeGroup(item: number, tree: Tree, nodes: number[]): [string, string][] {
+  /** What has been added up goes when figures came. */
+  forget(): void {
+    this.totals.clear();
+  }
+
+  private totals = new Map<string, number>();
+
+  private measure(name: string, value: number | null, least = false): Measure {
+    const text = figureText(name, value) ?? '?';
+    const total = value === null ? null : this.total(name);
+    const shown = least && text !== '?' ? `≥ ${text}` : text;
+    return total && value !== null ? [name, shown, value / total] : [name, shown];
+  }
+
+  describe(node: number): Measure[] {
+    const how = this.how(node);
+    const shown = this.columns.filter((name) => !this.isElsewhere(name, node));
+    return [...shown.map((name) => this.measure(name, this.value(name, node))), ...known(how)];
+  }
+
+  /** `out`: the bytes of what a group hands on; what its operators write for each other is another figure. */
+  describeGroup(item: number, tree: Tree, nodes: number[], out: number | null): Measure[] {
     const { costs } = this;
-    const least = costs ? nodes.filter((node) => node < costs.nodes && costs.atLeast(node)).length : 0;
-    const isLeast = (name: string) =>
-      name === TIME ? nodes.some((node) => this.value(TIME, node) === null) : least > 0 && (name === 'MACs' || name === 'other FLOPs');
+    const least = this.leastOf(nodes);
     return [
-      ...this.columns.map((name): [string, string] => {
-        const text =
-          figureText(
-            name,
-            this.ofItem(name, item, tree, 1, () => nodes),
-          ) ?? '?';
+      ...this.columns.flatMap((name): Measure[] => {
+        const value = this.ofItem(name, item, tree, 1, () => nodes);
+        if (name === OUTPUT) return [this.measure(OUTPUT, out), this.measure(WRITTEN, value)];
         const figure = COSTS[name];
         const reached = figure && costs?.gaps.reach(figure, tree.scope[item - tree.nodes]!, tree.phase[item - tree.nodes]!);
-        return [name, text !== '?' && (reached || isLeast(name)) ? `≥ ${text}` : text];
+        return [this.measure(name, value, Boolean(reached) || this.isLeast(name, nodes, least))];
       }),
       ...known(least ? `${least.toLocaleString('en')} unknown` : ''),
     ];
   }
+
+  /** Some operators together. */
+  sum(nodes: number[]): Measure[] {
+    const least = this.leastOf(nodes);
+    return this.columns.flatMap((name): Measure[] => {
+      if (name === OUTPUT) return [this.measure(WRITTEN, this.rollUp(OUTPUT, nodes, 1))];
+      const [macs, other, read, written] = ['MACs', 'other FLOPs', 'bytes read', 'bytes written'].map(
+        (of) => this.rollUp(of, nodes, 1) ?? NaN,
+      );
+      const value = name === INTENSITY ? ratio(macs!, other!, read! + written!) : this.rollUp(name, nodes, 1);
+      return [this.measure(name, value, this.isLeast(name, nodes, least))];
+    });
+  }
+
+  private leastOf(nodes: number[]): number {
+    const { costs } = this;
+    return costs ? nodes.filter((node) => node < costs.nodes && costs.atLeast(node)).length : 0;
+  }
+
+  private isLeast(name: string, nodes: number[], least: number): boolean {
+    return name === TIME ? nodes.some((node) => this.value(TIME, node) === null) : least > 0 && (name === 'MACs' || name === 'other FLOPs');
+  }
 }
 
-function known(how: string): [string, string][] {
+function known(how: string): Measure[] {
   return how ? [['cost is', how]] : [];
 }

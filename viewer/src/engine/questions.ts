@@ -3,7 +3,7 @@
 
 import { find } from '../find/find.ts';
 import type { Place } from '../wire/capture.ts';
-import { children, details, inside, kernel, kernels, labels } from './answers.ts';
+import { children, details, inside, kernel, kernels, labels, summed } from './answers.ts';
 import { boxes, hiddenOf, kernelOf, metric, pairs } from './boxes.ts';
 import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
 import { across, changes, drawn, follow } from './history.ts';
@@ -13,6 +13,7 @@ import { TIME } from './metrics.ts';
 import { items, paths, scopeOf } from './names.ts';
 import { between, sizeOf, trace } from './paths.ts';
 import { csv, table } from './rows.ts';
+import { edgeTensors, tensorFacts } from './tensors.ts';
 import { values } from './values.ts';
 import type { View } from './view.ts';
 
@@ -72,6 +73,9 @@ export const QUESTIONS = {
   roofs: question(roofs, COUNTED),
   totals: question(totals, COUNTED),
   values: question(values),
+  edgeTensors: question(edgeTensors),
+  tensorFacts: question(tensorFacts, COUNTED),
+  summed: question(summed, COUNTED),
 };
 
 export function isQuestion(call: string): call is keyof typeof QUESTIONS {

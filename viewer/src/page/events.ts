@@ -7,7 +7,8 @@ import { COMMANDS } from './commands.ts';
 import { toggle } from './expanding.ts';
 import { grab } from './history.ts';
 import type { Page } from './page.ts';
-import { find, select, stepResult } from './selecting.ts';
+import { BoxKind } from '../scene.ts';
+import { find, select, selectEdge, stepResult } from './selecting.ts';
 
 const TYPING_MS = 150;
 
@@ -24,12 +25,19 @@ function bindDrawing(page: Page): void {
     const box = renderer.hitBox(x, y);
     return box >= 0 ? state.picture.get()!.scene.boxes.item[box]! : -1;
   };
+  /** An edge lies over what is around it, and under what is a box of its own. */
+  const isOpen = (x: number, y: number): boolean => {
+    const box = renderer.hitBox(x, y);
+    return box < 0 || state.picture.get()!.scene.boxes.kind[box] === BoxKind.Open;
+  };
   bindGestures(places.canvas, renderer.camera, {
     tap: (x, y, event) => {
       const item = itemAt(x, y);
       const selection = state.selection.get();
       places.canvas.focus();
-      if (item < 0) page.run(select(page, [], false));
+      const edge = isOpen(x, y) ? renderer.hitEdge(x, y) : -1;
+      if (edge >= 0) page.run(selectEdge(page, edge));
+      else if (item < 0) page.run(select(page, [], false));
       else page.run(select(page, event.shiftKey && !selection.includes(item) ? [...selection, item] : [item], false));
     },
     doubleTap: (x, y) => {

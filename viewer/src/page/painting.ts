@@ -52,8 +52,18 @@ async function light({ client, renderer, state }: Page, picture: Picture, ...ite
   const boxes = (of: number[]) => (of.length ? client.boxes(of.slice(0, MOST_FOUND)) : []);
   const [selected, related, found] = await Promise.all(items.map(boxes));
   if (picture !== state.picture.get()) return;
+  const { kind } = state.details.get() ?? {};
+  const isTensor = state.traced.get() === null && selected!.length === 0 && (kind === 'tensor' || kind === 'input') && related!.length > 0;
   const isTraced = state.traced.get() !== null && related!.length > 0;
+  const { edges } = picture.scene;
+  const on = new Set([...(isTraced || isTensor ? related! : []), ...(isTraced ? selected! : [])]);
+  const from = isTensor ? await client.boxes([state.details.get()!.maker?.item ?? state.details.get()!.item]) : null;
+  const litEdges = on.size
+    ? Uint8Array.from(edges.source, (box, e) => (on.has(box) && on.has(edges.target[e]!) && (!from || from.includes(box)) ? 1 : 0))
+    : null;
+  if (picture !== state.picture.get()) return;
   renderer.setPaint({
+    litEdges,
     selected: new Set(selected),
     related: new Set(related),
     found: new Set(found),
