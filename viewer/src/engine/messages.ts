@@ -7,6 +7,7 @@ import type { Cell } from './treemap.ts';
 import type { SceneIndex } from '../picture/spatial.ts';
 import type { Change, Fate } from './diff.ts';
 import type { Kin } from './diffview.ts';
+import type { Joined } from './own.ts';
 import type { Questions } from './questions.ts';
 
 export interface KernelDetails {
@@ -54,6 +55,7 @@ export interface CaptureInfo {
   stages: StageInfo[];
   sources: string[];
   metrics: string[]; // numeric columns by which boxes can be coloured
+  own: { name: string; unit: string; isText: boolean }[]; // columns of the user's own, which are metrics too
   costs: boolean; // what operators cost is here
   facts: string[]; // kinds of facts (wire/facts.ts) that are here
   alone?: readonly string[]; // the modules that stand in it by themselves …
@@ -263,6 +265,7 @@ export const COMMANDS = {
   load: command<(data: Content, name: string) => CaptureInfo>(),
   /** Costs that came later; answers with all metrics. */
   attach: command<(capture: number, data: Content) => string[]>(),
+  addTable: command<(name: string, text: string) => { joined: Joined; info: CaptureInfo }>(),
   stage: command<(capture: number, stage: number, options: ViewOptions) => Picture>(MOVES),
   options: command<(options: ViewOptions) => Picture>(MOVES),
   speak: command<(words: EngineWords) => Picture | null>(MOVES),

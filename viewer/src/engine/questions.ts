@@ -4,6 +4,7 @@
 import { find } from '../find/find.ts';
 import type { Place } from '../wire/capture.ts';
 import { children, details, inside, kernel, kernels, labels, summed } from './answers.ts';
+import { ownOf } from './own.ts';
 import { boxes, hiddenOf, kernelOf, metric, pairs } from './boxes.ts';
 import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
 import { across, changes, drawn, follow } from './history.ts';
@@ -100,13 +101,14 @@ export function asking(view: () => View): Ask {
 }
 
 async function found({ capture, stage, graph, metrics }: View, query: string): Promise<{ nodes: number[]; error: string }> {
-  const [kinds, figure, id] = await Promise.all([
+  const [kinds, figure, id, own] = await Promise.all([
     kindsOf(capture, stage),
     figuresOf(capture, stage),
     idsOf(capture, stage),
+    ownOf(capture, stage),
     metrics.measured,
   ]);
-  const measured = { time: (node: number) => metrics.value(TIME, node), figure, id };
+  const measured = { time: (node: number) => metrics.value(TIME, node), figure, id, own };
   try {
     return { nodes: [...find(graph, capture.pools, query, kinds, measured)], error: '' };
   } catch (error) {

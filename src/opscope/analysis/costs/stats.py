@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opscope.analysis.times import GroupTimes, Times
-from opscope.analysis.values import Figure
+from opscope.analysis.values import Figure, OwnFigures
 from opscope.ir import Gap, Graph, Value
 from opscope.ir.enumerations import ESTIMATED, HOW, ROLE_ID
 from opscope.ops import Kinds, kinds_of
@@ -80,6 +80,7 @@ class GraphStats:
         kernel_times: GroupTimes | None = None,
         gaps: Sequence[Gap] = (),
         figures: Mapping[str, Figure] | None = None,
+        own: Mapping[str, OwnFigures] | None = None,
     ) -> None:
         self.graph = graph
         self.framework = framework
@@ -88,6 +89,7 @@ class GraphStats:
         self.kernel_times = kernel_times
         self.gaps = tuple(gaps)
         self.figures = figures or {}  # measured of values
+        self.own = own or {}  # the user's own
         self._held = held
 
     @cached_property
