@@ -1,11 +1,12 @@
 // The engine: holds the captures, knows what is open, makes pictures and answers questions. Runs in a worker.
 
 import { CHANGES, GHOST } from '../picture/changes.ts';
-import { buildIndex } from '../picture/spatial.ts';
+import { buildIndex, type SceneIndex } from '../picture/spatial.ts';
 import { LayoutCache } from '../layout/nested.ts';
 import { PHASES, ROLES, type Scene } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
 import { drawnIn } from './answers.ts';
+import { beside, mirror } from './beside.ts';
 import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
 import { Costs } from './cost.ts';
@@ -39,6 +40,7 @@ const REHEARSED = 4;
 const MOST_REHEARSED = 250_000;
 const NUMBERS = new Intl.NumberFormat('en');
 const CONSTANT = ROLES.indexOf('constant');
+const NO_INDEX = {} as SceneIndex; // until it is made
 
 interface Entry {
   info: CaptureInfo;
@@ -55,7 +57,6 @@ export class Engine implements Served<Commands> {
   private entries: Entry[] = [];
   private views = new Map<string, View>();
   private view!: View; // from the first stage() on
-  private toward = -1; // the stage whose changes are marked in the picture of the one before it
   /** What the page looks boxes up in; a picture without a pointer does without. */
   indexOf: typeof buildIndex = buildIndex;
   /** How many operators, in words of the page's language. */
@@ -173,6 +174,11 @@ export class Engine implements Served<Commands> {
   async stage(id: number, stage: number, options: ViewOptions): Promise<Picture> {
     const before = this.shown && this.view.capture === this.entries[id]!.capture ? this.view : null;
     this.view = await this.viewOf(id, stage, options, before);
+    const diff = options.aligned ? this.view.diffs.of(stage) : null;
+    this.view.twin = diff && {
+      view: await this.viewOf(id, diff.before, plainly(options), null),
+      map: await this.view.diffs.map(diff.before, stage),
+    };
     return this.picture();
   }
 
@@ -217,18 +223,26 @@ export class Engine implements Served<Commands> {
 
   // -- stages -------------------------------------------------------------------------------------
 
-  /** Another call about another stage, while this one stays in view. `toward`: the stage whose changes are marked. */
-  async aside(stage: number, toward: number, call: Aside, args: unknown[]): Promise<unknown> {
+  /** A question about another stage, while this one stays in view. */
+  async aside(stage: number, call: Aside, args: unknown[]): Promise<unknown> {
     const kept = this.view;
     try {
-      this.view = await this.viewOf(kept.id, stage, { ...kept.options, overlay: undefined }, call === 'stage' ? kept : null);
-      this.toward = toward;
-      if (call === 'stage') return this.picture();
+      this.view = await this.viewOf(kept.id, stage, plainly(kept.options), null);
       return await this.answer(call, args);
     } finally {
       this.view = kept;
-      this.toward = -1;
     }
+  }
+
+  /** Open something in the stage that is drawn beside this one; what both have opens in both. */
+  beside(call: 'open' | 'unfold' | 'reveal', args: unknown[]): Picture {
+    const kept = this.view;
+    if (!kept.twin) return this.picture();
+    this.view = kept.twin.view;
+    (this[call] as (...of: unknown[]) => Picture)(...args);
+    this.view = kept;
+    mirror(kept.twin.view, kept);
+    return this.picture();
   }
 
   /** Which items of the picture of another stage (as it was last shown) are which of this one. */
@@ -256,6 +270,7 @@ export class Engine implements Served<Commands> {
 
   options(options: ViewOptions): Picture {
     this.arrange(this.view, options);
+    if (this.view.twin) this.arrange(this.view.twin.view, plainly(options));
     return this.picture();
   }
 
@@ -304,6 +319,7 @@ export class Engine implements Served<Commands> {
       cache: new LayoutCache(),
       repeats: new Repeats(ground.graph, tree, drawn, () => ground.outputs, kin),
       visible: ground.visible ?? nothingVisible(),
+      twin: ground.twin ?? null,
     });
   }
 
@@ -349,6 +365,21 @@ export class Engine implements Served<Commands> {
 
   private picture(): Picture {
     const { view } = this;
+    const { twin } = view;
+    const now = this.drawn(view.byNode);
+    if (!twin) return { ...now, index: this.indexOf(now.scene) };
+    mirror(view, twin.view);
+    this.view = twin.view;
+    const then = this.drawn(classes(view.diffs.of(view.stage), 'before', twin.view.graph.nodes));
+    this.view = view;
+    const [right, left] = beside(then, now, twin, view);
+    const indexed = (picture: Picture): Picture => ({ ...picture, index: this.indexOf(picture.scene) });
+    return { ...indexed(right), beside: { ...left, picture: indexed(left.picture) } };
+  }
+
+  /** The picture of the view, without an index; `kinds`: the change of each operator. */
+  private drawn(kinds: Uint8Array): Picture {
+    const { view } = this;
     const { graph, tree } = view;
     const drawn = this.draw(view.open, view.cache);
     view.visible = drawn.visible;
@@ -363,12 +394,11 @@ export class Engine implements Served<Commands> {
     const saved = PHASES.map(() => 0);
     const own = tree.nodes - view.ghosts.length;
     view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
-    const kinds = this.toward >= 0 ? classes(view.diffs.of(this.toward), 'before', graph.nodes) : view.byNode;
     const { views, plumbing } = view;
     const aside = { saved, views: 0, plumbing: 0 };
     for (let node = 0; node < Math.min(own, views.length); node++) if (views[node]! >= 0) aside.views++;
     for (let node = 0; node < own; node++) aside.plumbing += plumbing[node]!;
-    return { scene, index: this.indexOf(scene), open, unfolded, ...aside, ...boxChanges(view, kinds) };
+    return { scene, index: NO_INDEX, open, unfolded, ...aside, ...boxChanges(view, kinds) };
   }
 
   /** What is visible with these groups open, and where it is. */
@@ -490,6 +520,11 @@ export class Engine implements Served<Commands> {
     metrics.costs ??= await Costs.read(capture, stage);
     await metrics.measured;
   }
+}
+
+/** Of a stage by itself. */
+function plainly(options: ViewOptions): ViewOptions {
+  return { ...options, overlay: undefined, aligned: undefined };
 }
 
 /** What an open group shows: how many boxes, which groups are boxes of their own, and whether equal neighbours are one box. */
