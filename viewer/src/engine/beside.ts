@@ -37,6 +37,19 @@ export function mirror(from: View, to: View): void {
   }
 }
 
+/** Repeats are one box where they are so on both sides; else each stands beside its own. */
+export function unfoldBoth(one: View, other: View): void {
+  const groups = groupsOf(other);
+  const [apart, apartThere] = [new Set<number>(), new Set<number>()];
+  for (const [key, g] of groupsOf(one)) {
+    const there = groups.get(key);
+    if (there === undefined || `${one.repeats.runs(g)}` === `${other.repeats.runs(there)}`) continue;
+    apart.add(g);
+    apartThere.add(there);
+  }
+  [one.apart, other.apart] = [apart, apartThere];
+}
+
 /** By operator: the box that shows it, where that is its own or a module's; -1 for what stands in another's box. */
 function boxesOf({ visible: v, tree, bodies }: View): Int32Array {
   return v.nodeBox.map((box, node) =>

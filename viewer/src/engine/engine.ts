@@ -6,14 +6,16 @@ import { LayoutCache } from '../layout/nested.ts';
 import { PHASES, ROLES, type Scene } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
 import { drawnIn } from './answers.ts';
-import { beside, mirror } from './beside.ts';
+import { beside, mirror, unfoldBoth } from './beside.ts';
+import { compare } from './compare/compare.ts';
+import { Joined } from './compare/join.ts';
 import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
 import { Costs } from './cost.ts';
 import { row } from '../wire/csr.ts';
-import { classes, Diffs, replaced } from './diff.ts';
+import { classes, Diffs, replaced, type StageChanges } from './diff.ts';
 import { boxChanges, kin, overlay, type Kin } from './diffview.ts';
-import type { Aside, Calls, CaptureInfo, Commands, EngineWords, Picture, ViewOptions } from './messages.ts';
+import type { Aside, Calls, CaptureInfo, Chosen, Commands, EngineWords, Picture, ViewOptions } from './messages.ts';
 import { flow } from './flow.ts';
 import { Gradients } from './gradients.ts';
 import { Listings } from './listings.ts';
@@ -115,7 +117,31 @@ export class Engine implements Served<Commands> {
   // -- captures -----------------------------------------------------------------------------------
 
   async load(data: Content, name: string): Promise<CaptureInfo> {
-    const capture = await Capture.open(await bytesOf(data));
+    return this.enter(await Capture.open(await bytesOf(data)), name);
+  }
+
+  /** Two stages as a capture of their own, with what is different between them. */
+  async compare(before: Chosen, after: Chosen): Promise<CaptureInfo> {
+    const place = ({ capture: id, stage }: Chosen) => {
+      const { capture, info } = this.entries[id]!;
+      const { name } = capture.manifest.stages[stage]!;
+      return { capture, stage, name: info.stages.length > 1 ? `${info.name} · ${name}` : info.name };
+    };
+    const joined = Joined.of(place(before), place(after));
+    const [then, now] = joined.manifest.stages;
+    const graphs = [await joined.graph(then!.graph), await joined.graph(now!.graph)] as const;
+    const { changes, links } = await compare(...graphs, joined.pools, (index) => joined.graph(index));
+    joined.link(links);
+    const touched = new Set(changes.flatMap((change) => change.before));
+    return this.enter(joined, `${then!.name} ↔ ${now!.name}`, { before: 0, changes, same: graphs[0].nodes - touched.size });
+  }
+
+  /** The bytes of a capture: its file, and what came later. */
+  bytes(id: number): Uint8Array[] {
+    return this.entries[id]!.capture.files.map((bytes) => bytes.slice());
+  }
+
+  private async enter(capture: Capture, name: string, changed?: StageChanges): Promise<CaptureInfo> {
     const { manifest } = capture;
     const stages = [];
     for (const stage of manifest.stages) {
@@ -144,6 +170,7 @@ export class Engine implements Served<Commands> {
       stages.map((stage) => stage.nodes),
     );
     await diffs.load();
+    if (changed) diffs.set(1, changed);
     for (const [i, stage] of stages.entries()) {
       const diff = diffs.of(i);
       if (!diff) continue;
@@ -320,6 +347,7 @@ export class Engine implements Served<Commands> {
       repeats: new Repeats(ground.graph, tree, drawn, () => ground.outputs, kin),
       visible: ground.visible ?? nothingVisible(),
       twin: ground.twin ?? null,
+      apart: ground.apart ?? new Set(),
     });
   }
 
@@ -366,9 +394,13 @@ export class Engine implements Served<Commands> {
   private picture(): Picture {
     const { view } = this;
     const { twin } = view;
+    view.apart = new Set();
+    if (twin) {
+      mirror(view, twin.view);
+      unfoldBoth(view, twin.view);
+    }
     const now = this.drawn(view.byNode);
     if (!twin) return { ...now, index: this.indexOf(now.scene) };
-    mirror(view, twin.view);
     this.view = twin.view;
     const then = this.drawn(classes(view.diffs.of(view.stage), 'before', twin.view.graph.nodes));
     this.view = view;
@@ -408,7 +440,7 @@ export class Engine implements Served<Commands> {
     const inputs = inputsOf(view);
     let shown = visible({ ...graph, ...view.flow }, tree, {
       open,
-      unfolded: view.unfolded,
+      unfolded: view.apart.size ? view.unfolded.map((one, g) => (view.apart.has(g) ? 1 : one)) : view.unfolded,
       repeats: view.repeats,
       inputs,
       weight: (value) => types.bytes(graph.type[value]!),

@@ -100,6 +100,7 @@ export interface ChangeRow extends Change {
   index: number;
   items: number[]; // in the picture
   ghosts: number[];
+  where: string; // the module, or the operator in it
 }
 
 export interface FateRow extends Fate {
@@ -259,11 +260,19 @@ interface Command<F> {
 const command = <F>({ moves = false } = {}): Command<F> => ({ moves });
 const MOVES = { moves: true };
 
+/** A stage of one of the captures. */
+export interface Chosen {
+  capture: number;
+  stage: number;
+}
+
 /** What may be called about another stage than the one in view. */
 export type Aside = keyof Questions;
 
 export const COMMANDS = {
   load: command<(data: Content, name: string) => CaptureInfo>(),
+  compare: command<(before: Chosen, after: Chosen) => CaptureInfo>(),
+  bytes: command<(capture: number) => Uint8Array[]>(),
   /** Costs that came later; answers with all metrics. */
   attach: command<(capture: number, data: Content) => string[]>(),
   stage: command<(capture: number, stage: number, options: ViewOptions) => Picture>(MOVES),

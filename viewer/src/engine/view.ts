@@ -58,6 +58,7 @@ export interface Arranged {
   passed: Int32Array; // by operator: the value for which it is passed over now, or -1
   flow: Flow; // the uses that are drawn
   twin: Twin | null; // the stage before, where it is drawn beside
+  apart: ReadonlySet<number>; // groups whose repeats are drawn one by one because those beside them are others
 }
 
 /** One stage of one capture as it is looked at. */

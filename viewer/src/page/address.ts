@@ -10,7 +10,7 @@ export function showAddress(page: Page): void {
   let timer = 0;
   const soon = () => {
     clearTimeout(timer);
-    timer = window.setTimeout(() => page.state.ready.get() && page.run(write(page)), REST_MS);
+    timer = window.setTimeout(() => page.state.ready.get() && page.run(writeAddress(page)), REST_MS);
   };
   page.views.add('address', () => parts(page), soon);
   page.renderer.camera.listen(soon);
@@ -43,7 +43,7 @@ function parts({ state, panels }: Page) {
   ] as const;
 }
 
-async function write(page: Page): Promise<void> {
+export async function writeAddress(page: Page): Promise<void> {
   const [, picture, selection, rest] = parts(page);
   const { open = [], unfolded = [] } = picture ?? {};
   const name = (items: number[]) => page.client.paths(items);

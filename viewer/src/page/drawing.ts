@@ -6,8 +6,6 @@ import type { Rect } from '../draw/viewport.ts';
 import type { Picture } from '../engine/messages.ts';
 import type { Kin } from '../engine/diffview.ts';
 import type { Scene } from '../scene.ts';
-import { writeSvg } from '../svg/write.ts';
-import { h } from '../widgets/dom.ts';
 import type { Page } from './page.ts';
 
 const MARGIN = 36;
@@ -203,18 +201,4 @@ export function anchor(old: Scene, now: Scene, same: ReadonlyMap<number, number>
     best = { before: at, now: middle(now, box) };
   }
   return best;
-}
-
-// -- as a file --------------------------------------------------------------------------------------------
-
-export function saveSvg({ state, renderer }: Page): void {
-  const picture = state.picture.get();
-  if (!picture) return;
-  const text = writeSvg(picture.scene, state.theme.get(), renderer.paint);
-  const link = h('a', {
-    href: URL.createObjectURL(new Blob([text], { type: 'image/svg+xml' })),
-    download: `${state.info.get()?.name ?? 'graph'}.svg`,
-  });
-  link.click();
-  URL.revokeObjectURL(link.href);
 }

@@ -104,6 +104,10 @@ export function newState(atFirst: { language: Language; theme: Theme }) {
     low: new Value('low', ''),
     menuOpen: new Value('menuOpen', false),
     helpOpen: new Value('helpOpen', false),
+    /** The sheet over the page, or none. */
+    sheet: new Value<'' | 'compare' | 'export'>('sheet', ''),
+    /** The run is played. */
+    playing: new Value('playing', false),
     /** The place in a source file that is shown; `byHand`: chosen there, until something else is selected. */
     source: new Value<{ file: string; line: number; byHand: boolean }>('source', { file: '', line: 0, byHand: false }),
     /** The kind of the framework's own text that is shown. */

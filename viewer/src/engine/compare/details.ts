@@ -67,7 +67,11 @@ function typesMade(side: Side, node: number): string[] {
 }
 
 function typeText({ graph, pools }: Side, value: number): string {
-  return value < 0 ? 'nothing' : new Types(pools).text(graph.type[value]!);
+  if (value < 0) return 'nothing';
+  const type = graph.type[value]!;
+  const shape = new Types(pools).shape(type);
+  const dims = shape ? `[${shape.map((size) => size ?? '?').join(',')}]` : '';
+  return `${pools.types.dtype.at(type) || '?'}${dims}`; // as the rest of opscope writes it
 }
 
 /** Types of what no operator makes: inputs, weights, constants. Other types change where they are made. */
