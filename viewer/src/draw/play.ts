@@ -46,7 +46,10 @@ export function paintMemory(
   const area = (to: number): void => {
     ctx.beginPath();
     ctx.moveTo(MARGIN, top + WORDS + height);
-    for (const [x, y] of points) if (x <= to) ctx.lineTo(MARGIN + x, top + WORDS + y);
+    let last = points[0]![1];
+    ctx.lineTo(MARGIN, top + WORDS + last);
+    for (const [x, y] of points) if (x <= to) ctx.lineTo(MARGIN + x, top + WORDS + (last = y));
+    ctx.lineTo(MARGIN + to, top + WORDS + last);
     ctx.lineTo(MARGIN + to, top + WORDS + height);
     ctx.closePath();
   };

@@ -6,7 +6,7 @@ import { CHANGES, GHOST } from '../picture/changes.ts';
 import { PHASES } from '../scene.ts';
 import { RAMP } from '../state/colours.ts';
 import { metricName, metricText } from '../state/figures.ts';
-import type { LegendRow } from '../svg/around.ts';
+import { phaseLegend, type LegendRow } from '../svg/around.ts';
 import { playOver } from '../svg/play.ts';
 import { writeSvg } from '../svg/write.ts';
 import { h } from '../widgets/dom.ts';
@@ -53,8 +53,11 @@ async function legendOf(page: Page, theme: Theme): Promise<LegendRow[]> {
     if (Number.isFinite(min))
       return [{ ramp: RAMP, from: metricText(colour, min, w), to: metricText(colour, max, w), text: metricName(colour, w) }];
   }
-  const seen = new Set(scene.boxes.phase);
-  return PHASES.flatMap((name, i) => (seen.has(i) ? [{ colour: theme.phases[i]!.accent, text: w.phases[name] }] : []));
+  return phaseLegend(
+    scene,
+    theme,
+    PHASES.map((name) => w.phases[name]),
+  );
 }
 
 async function svgOf(page: Page, { part, legend, title, background }: Wanted, play = false): Promise<string> {

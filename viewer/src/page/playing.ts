@@ -5,6 +5,7 @@ import { paintBead, paintMemory } from '../draw/play.ts';
 import { PLAY_SECONDS, STRIP, type Run } from '../picture/play.ts';
 import { bytesText } from '../text/figures.ts';
 import { h } from '../widgets/dom.ts';
+import { fit } from './drawing.ts';
 import type { Page } from './page.ts';
 import { saveFile } from './sharing.ts';
 import { writeSvg } from '../svg/write.ts';
@@ -17,14 +18,18 @@ const MARGIN = 24;
 export function showPlayer(page: Page): void {
   const { state, views, places } = page;
   let stop: (() => void) | null = null;
+  let seen: unknown = null;
   views.add(
     'player',
     () => [state.playing.get(), state.picture.get(), state.theme.get(), page.words()] as const,
     async ([playing]) => {
       stop?.();
       stop = null;
+      page.root.classList.toggle('playing', playing);
       if (!playing || !state.picture.get()) return;
       const run = await page.client.playback();
+      if (state.picture.get() !== seen) fit(page, 0);
+      seen = state.picture.get();
       if (state.playing.get()) stop = player(page, run, places.canvas.parentElement!);
     },
   );

@@ -151,7 +151,7 @@ class ChangeList {
     return h(
       'div',
       {
-        class: ['change-row', on ? 'selected' : '', this.isLit(row) ? 'lit' : '', row.isInner ? 'inner' : ''].join(' '),
+        class: ['change-row', on ? 'selected' : '', this.isLit(row) ? 'lit' : '', row.isInner ? 'inner' : ''].filter(Boolean).join(' '),
         role: 'option',
         'aria-selected': String(on),
         'data-kind': row.kind,

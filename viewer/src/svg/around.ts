@@ -4,11 +4,18 @@ import { fitText } from '../draw/label.ts';
 import type { Rect } from '../draw/viewport.ts';
 import type { Theme } from '../draw/theme.ts';
 import { DETAIL_SIZE, TITLE_SIZE } from '../picture/sizes.ts';
+import { BoxKind, type Scene } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { colour, escape, num } from './escape.ts';
 
 /** A colour and what it means, or a scale from one figure to another. */
 export type LegendRow = { colour: string; text: string } | { ramp: readonly string[]; from: string; to: string; text: string };
+
+/** The phases of what is drawn, by their names. */
+export function phaseLegend({ boxes }: Scene, theme: Theme, names: readonly string[]): LegendRow[] {
+  const seen = new Set(boxes.phase.filter((_, box) => boxes.kind[box] !== BoxKind.Input && boxes.kind[box] !== BoxKind.Loss));
+  return names.flatMap((text, i) => (seen.has(i) ? [{ colour: theme.phases[i]!.accent, text }] : []));
+}
 
 const TITLE_ROOM = 34;
 const ROW = 22;
