@@ -7,6 +7,7 @@ log for each rank. The text is taken apart and never executed.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -44,12 +45,17 @@ def _read(source: Source) -> Capture:
     if source.size > _LARGEST:
         raise BadInput(f"{source.size:,} bytes; {_LARGEST:,} are the most")
     with source.open() as file:
-        log = parse(file)
+        return capture_of(file)
+
+
+def capture_of(lines: Iterable[bytes], origin: Origin | None = None) -> Capture:
+    """What the lines of a log say. Live capture hands over the same lines, from its own process."""
+    log = parse(lines)
     compilations = _compilations(log)
     compiled = [entry for entry in compilations if entry.texts or entry.parts]
     if not compiled:
         raise BadInput(f"it has no graph ({len(log.entries):,} entries): nothing was compiled while it was written")
-    capture = Capture(Pools(), origin=Origin(format=NAME, framework="torch", how="compile"))
+    capture = Capture(Pools(), origin=origin or Origin(format=NAME, framework="torch", how="compile"))
     stages = Stages(capture, suffixes=len(compiled) > 1)
     for entry in compiled:
         stages.add(entry)

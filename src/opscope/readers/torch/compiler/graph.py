@@ -86,7 +86,7 @@ class _Building:
             self.way.relate(self.builder, self.nodes)
         graph = self.builder.freeze()
         lines = [(node.line, self.nodes[node.name]) for node in self.printed.nodes if node.name in self.nodes]
-        return Built(graph, self.nodes, self.values, self.sources, Listing.of(text, lines))
+        return Built(graph, self.nodes, self.values, self.sources, Listing(text, lines))
 
     def add_aliases(self) -> None:
         for name, source in self.printed.aliases.items():

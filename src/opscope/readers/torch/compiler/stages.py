@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from opscope.ir import PHASES, Capture, GraphBuilder, Listing, Pools, Stage, StageLink
+from opscope.ir import PHASES, Capture, GraphBuilder, Listing, Pools, Stage, StageLink, add_listings
 from opscope.ir.columns import frozen
 
 from . import graph as graphs
@@ -319,7 +319,8 @@ class _Compiled:
         """The kernels in the order of the run, as a graph of buffers."""
         building = _Launches(self, output, placed, post)
         graph = building.build(part.code)
-        self.capture.stages.append(Stage(f"{name}{self.suffix}", graph, post.index, None, building.listings(part.code)))
+        self.capture.stages.append(Stage(f"{name}{self.suffix}", graph, post.index))
+        add_listings(self.capture, len(self.capture.stages) - 1, building.listings(part.code))
         pairs = [
             (post.built.nodes[member], i)
             for i, found in enumerate(placed)
@@ -361,10 +362,10 @@ class _Compiled:
                 f"{name}{self.suffix}",
                 built.graph,
                 before.index if before else None,
-                listings={"native": built.listing},
                 warnings=warnings,
             )
         )
+        add_listings(self.capture, index, {"native": built.listing})
         if before is not None:
             pairs = [(before.built.nodes[n], i) for n, i in built.nodes.items() if n in before.built.nodes]
             self.link(before.index, index, pairs, "name")
@@ -468,7 +469,7 @@ class _Launches:
         return None
 
     def listings(self, code: str) -> dict[str, Listing]:
-        return {"code": Listing.of(code, [(launch.line, i) for i, launch in enumerate(self.output.launches)])}
+        return {"code": Listing(code, [(launch.line, i) for i, launch in enumerate(self.output.launches)])}
 
 
 def _forward(node: Node) -> str:
