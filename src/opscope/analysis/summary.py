@@ -56,7 +56,7 @@ def profile(capture: Capture) -> dict[str, Any] | None:
     unplaced: list[dict[str, Any]] = []
     total = {"kernels": 0, "placed": 0, "with_module": 0, "with_line": 0, "seconds": 0.0, "placed_seconds": 0.0}
     for table in tables:
-        columns = {name: column.values for name, column in table.columns.items()}
+        columns: dict[str, Any] = {name: column.values for name, column in table.columns.items()}
         seconds = in_seconds(table.columns["time"])
         for row in range(len(table.index)):
             kernels, how = int(columns["kernels"][row]), str(columns["evidence"][row])

@@ -59,7 +59,20 @@ COLUMNS = {
 }
 
 CLOCKED = ("gpu_seconds", "shared_seconds", "cpu_seconds")
-_COMMON = ("time", *CLOCKED, "macs", "causal", "flops", "other", "read", "written", "bytes", "intensity", "share", "bar")
+_COMMON = (
+    "time",
+    *CLOCKED,
+    "macs",
+    "causal",
+    "flops",
+    "other",
+    "read",
+    "written",
+    "bytes",
+    "intensity",
+    "share",
+    "bar",
+)
 _TIMED = ("seconds",)
 AVAILABLE = {
     "module": (

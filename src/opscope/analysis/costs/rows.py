@@ -143,7 +143,7 @@ def _measured(stats: GraphStats, index: Any, count: int) -> list[Row]:
 
 
 def _clocked(clocks: Clocks, index: Any, count: int) -> list[Row]:
-    """Seconds on devices and on the CPU. A kernel that belongs to several rows is in none of their sums: it is shared."""
+    """Seconds on devices and on the CPU. A kernel that belongs to several rows is in no sum of theirs: it is shared."""
     own, shared = shares(clocks, np.asarray(index), count)
     is_known = ~np.isnan(clocks.cpu)
     cpu = np.bincount(index, np.nan_to_num(clocks.cpu), minlength=count)

@@ -1,7 +1,7 @@
 """Join a measured run to the graph of a capture: what each operator and each kernel took.
 
-A fused kernel's time is the kernel's: it is never split among its operators. Every join says how many kernels it placed,
-by what evidence, and names the rest.
+A fused kernel's time is the kernel's: it is never split among its operators. Every join says how many kernels it
+placed, by what evidence, and names the rest.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import numpy as np
 
 from opscope.ir import Capture, Graph, Groups, Table, column
 from opscope.ir.columns import frozen
-from opscope.ir.facts import PROFILE, TIMES
+from opscope.ir.facts import TIMES
+from opscope.ir.measurements import coverage_table
 
 from .measured import Measured
 
@@ -112,21 +113,6 @@ class Placing:
         return coverage_table(rows)
 
 
-def coverage_table(rows: dict[tuple[str, str, str], list[float]]) -> Table:
-    """(evidence, name, reason) -> kernels, seconds, of these in a module, on a line."""
-    listed = list(rows.values())
-    columns = {
-        "evidence": column([evidence for evidence, _, _ in rows]),
-        "name": column([name for _, name, _ in rows]),
-        "reason": column([reason for _, _, reason in rows]),
-        "kernels": column(np.array([row[0] for row in listed], dtype=np.int64)),
-        "time": column(np.array([row[1] for row in listed], dtype=np.float64), "s"),
-        "with module": column(np.array([row[2] for row in listed], dtype=np.int64)),
-        "with line": column(np.array([row[3] for row in listed], dtype=np.int64)),
-    }
-    return Table(0, "row", frozen(range(len(rows))), columns, PROFILE.name)
-
-
 def _reached(graph: Graph, put: Put) -> tuple[bool, bool]:
     nodes = graph.groups["kernel"].members(put.launch) if put.launch >= 0 else np.array([put.node])
     return bool((graph.node_scope[nodes] > 0).any()), bool((graph.node_stack[nodes] > 0).any())
@@ -156,4 +142,3 @@ def _times(stage: int, by: str, index: object, runs: list[list[float]] | list[ob
         columns["most"] = column(np.array([row.max() for row in rows]), "s")
         columns["runs"] = column(np.array([len(row) for row in rows], dtype=np.int64))
     return Table(stage, by, frozen(list(index)), columns, TIMES.name)  # type: ignore[call-overload]
-

@@ -51,9 +51,7 @@ def _agree(left: Sequence[str], right: Sequence[str], i: int, j: int) -> bool:
     return all(left[i + k] == right[j + k] for k in range(_RUN))
 
 
-def _common(
-    left: Sequence[str], right: Sequence[str], i: int, i2: int, j: int, j2: int
-) -> list[tuple[int, int]]:
+def _common(left: Sequence[str], right: Sequence[str], i: int, i2: int, j: int, j2: int) -> list[tuple[int, int]]:
     """The longest common subsequence of two pieces; of long ones, only what is at equal places."""
     rows, columns = i2 - i, j2 - j
     if rows * columns > _MOST_COMPARED:

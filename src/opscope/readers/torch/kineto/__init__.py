@@ -10,19 +10,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from opscope.errors import BadInput
-from opscope.ir import Capture, GraphBuilder, Origin, Pools, Stage, Table, column
+from opscope.ir import Capture, Graph, GraphBuilder, Origin, Pools, Stage, Table, column
 from opscope.ir.columns import frozen
 from opscope.ir.facts import IDS, TIMES
+from opscope.ir.measurements import coverage_table
 from opscope.readers.source import Options, Source
 
 from .columns import Columns
 from .operators import Operators, operators
-from .profile import COPY, KERNEL, Profile
+from .profile import Profile
 from .stream import Trace
 
 NAME = "kineto"
@@ -76,17 +78,21 @@ def capture_of(profile: Profile) -> Capture:
     )
     for table in _times(profile, owner, rows, found, graph.n_nodes):
         capture.add(table)
+    if len(profile.kernels):
+        capture.add(_coverage(profile, owner, graph))
     records = profile.calls.record[found.calls]
-    capture.add(Table(0, "node", frozen(range(len(found.calls))), {"id": column(records, known=records >= 0)}, IDS.name))
+    capture.add(
+        Table(0, "node", frozen(range(len(found.calls))), {"id": column(records, known=_mask(records >= 0))}, IDS.name)
+    )
     return capture
 
 
 def _nodes(b: GraphBuilder, profile: Profile, found: Operators) -> None:
-    calls, names = profile.calls, profile.names
+    calls = profile.calls
     for call, place in zip(found.calls, found.places, strict=True):
-        shapes = names[calls.shapes[call]]
+        shapes = profile.text(calls.shapes, call)
         b.node(
-            names[calls.name[call]].replace("::", ".", 1),
+            profile.text(calls.name, call).replace("::", ".", 1),
             scope=place.scope,
             stack=place.stack,
             attrs=_shapes(b.pools, shapes) if shapes else 0,
@@ -107,7 +113,7 @@ def _owners(b: GraphBuilder, profile: Profile, found: Operators) -> tuple[npt.ND
     owner = np.where(work.call >= 0, found.within[work.call], -1).astype(np.int64)
     lost = np.flatnonzero(owner < 0)
     for row in lost.tolist():
-        owner[row] = b.node(profile.names[work.name[row]][:200])
+        owner[row] = b.node(profile.text(work.name, row)[:200])
     return owner, len(lost)
 
 
@@ -116,8 +122,12 @@ def _groups(b: GraphBuilder, profile: Profile, owner: npt.NDArray[np.int64]) -> 
     work = profile.work
     rows: dict[str, list[int]] = {}
     for row, (name, kind, node) in enumerate(zip(work.name.tolist(), work.kind.tolist(), owner.tolist(), strict=True)):
-        group = GROUPS[kind]
-        attrs = {"device": int(work.device[row]), "stream": int(work.stream[row]), **profile.attr_sets[work.attrs[row]]}
+        group = GROUPS[int(kind)]
+        attrs = {
+            "device": int(work.device[row]),
+            "stream": int(work.stream[row]),
+            **profile.attr_sets[int(work.attrs[row])],
+        }
         b.group(group, [node], name=profile.names[name], attrs=attrs)
         rows.setdefault(group, []).append(row)
     return rows
@@ -144,6 +154,20 @@ def _times(
     }
     tables.append(Table(0, "node", frozen(range(nodes)), figures, TIMES.name))
     return tables
+
+
+def _coverage(profile: Profile, owner: npt.NDArray[np.int64], graph: Graph) -> Table:
+    """All kernels have a place here: the call that started them, or where nothing did, an operator of their own."""
+    kernels = profile.kernels
+    called = profile.work.call[kernels] >= 0
+    rows: dict[tuple[str, str, str], list[float]] = {}
+    for evidence, some in (("by id", kernels[called]), ("itself", kernels[~called])):
+        if len(some):
+            nodes = owner[some]
+            in_module, on_line = (graph.node_scope[nodes] > 0).sum(), (graph.node_stack[nodes] > 0).sum()
+            seconds = float(profile.work.duration[some].sum()) * 1e-6
+            rows[evidence, "", ""] = [len(some), seconds, int(in_module), int(on_line)]
+    return coverage_table(rows)
 
 
 def _mask(known: npt.NDArray[np.bool_]) -> Sequence[bool]:

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from opscope.ir.columns import view
 from opscope.ir.pools import clean
 
 from .profile import COPY, KERNEL, LAUNCH, OPERATOR, PYTHON, REGION, SET, Calls, Profile, Work
@@ -51,11 +52,11 @@ class Columns:
         self.attrs: dict[str, int] = _Numbered(["{}"])
         self.skipped = 0
         self.launches = 0
-        self._calls = [array("i"), array("b"), array("i"), array("d"), array("d"), *(array("q") for _ in range(3))]
+        self._calls: list[array[Any]] = [array(code) for code in "ibiddqqq"]
         self._shapes = array("i")
         self._correlation = array("q")  # of calls of the device's library, otherwise -1
         self._process = array("i")
-        self._work = [array("i"), array("b"), array("i"), array("i"), array("d"), array("d")]
+        self._work: list[array[Any]] = [array(code) for code in "ibiidd"]
         self._started_by = array("q"), array("q")  # the ident of the call, the correlation of the launch
         self._work_attrs = array("i")
         self._processes: dict[str, int] = _Numbered()
@@ -75,10 +76,8 @@ class Columns:
                 elif (work := WORK.get(category.lower())) is not None:
                     self._device(event, work)
             elif event.get("ph") == "M" and event.get("name") == "thread_name":
-                args = event.get("args")
-                if isinstance(args, dict):
-                    name = cast("dict[str, Any]", args).get("name")
-                    self._thread_names[f"{event.get('pid')}/{event.get('tid')}"] = clean(str(name))[:100]
+                name = clean(str(_args(event).get("name")))
+                self._thread_names[f"{event.get('pid')}/{event.get('tid')}"] = name[:100]
 
     def _call(self, event: dict[str, Any], kind: int) -> None:
         try:
@@ -90,9 +89,7 @@ class Columns:
         if not (math.isfinite(start) and math.isfinite(duration)):
             self.skipped += 1
             return
-        args = event.get("args")
-        if type(args) is not dict:
-            args = {}
+        args = _args(event)
         names, kinds, threads, starts, durations, idents, records, sequences = self._calls
         names.append(self.names[name if type(name) is str and len(name) < _MOST_NAME else str(name)[:_MOST_NAME]])
         kinds.append(kind)
@@ -125,9 +122,7 @@ class Columns:
         if not (math.isfinite(start) and math.isfinite(duration)):
             self.skipped += 1
             return
-        args = event.get("args")
-        if type(args) is not dict:
-            args = {}
+        args = _args(event)
         names, kinds, devices, streams, starts, durations = self._work
         names.append(self.names[name])
         kinds.append(kind)
@@ -226,7 +221,7 @@ def _parents(
     ends: list[float] = []
     functions: list[bool] = []
     thread = -1
-    rows = zip(memoryview(threads), memoryview(kinds), memoryview(starts), memoryview(durations), strict=True)
+    rows = zip(view(threads), view(kinds), cast("memoryview[float]", view(starts)), view(durations), strict=True)
     for index, (own, kind, start, duration) in enumerate(rows):
         if own != thread:
             thread = own
@@ -288,6 +283,11 @@ class _Numbered(dict[str, int]):
     def __missing__(self, text: str) -> int:
         number = self[text] = self._next()
         return number
+
+
+def _args(event: dict[str, Any]) -> dict[str, Any]:
+    args = event.get("args")
+    return cast("dict[str, Any]", args) if type(args) is dict else {}
 
 
 def _whole(value: Any) -> int:

@@ -1,7 +1,7 @@
 """Which calls of a profile are the operators that we show, and where each of them ran.
 
-A call is inside of others: `aten::linear` calls `aten::addmm`, and around both are the modules and Python functions that
-called them. As in execution traces, of a composite operator its parts are shown, otherwise the outermost call.
+A call is inside of others: `aten::linear` calls `aten::addmm`, and around both are the modules and Python functions
+that called them. As in execution traces, of a composite operator its parts are shown, otherwise the outermost call.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def operators(profile: Profile, pools: Pools) -> Operators:
 class _Operators:
     def __init__(self, profile: Profile, pools: Pools) -> None:
         self.profile, self.pools = profile, pools
-        self.names = profile.names
+        self.names: list[str] = profile.names
         calls = profile.calls
         self.started = np.zeros(len(calls), dtype=bool)
         started_by = profile.work.call
@@ -66,7 +66,7 @@ class _Operators:
         self.several: set[int] = set()  # numbers that more than one thread gave out
 
     def found(self) -> Operators:
-        profile, calls = self.profile, self.profile.calls
+        calls = self.profile.calls
         within = np.full(len(calls), -1, dtype=np.int32)
         shown: list[int] = []
         places: list[Place] = []
@@ -85,15 +85,15 @@ class _Operators:
                 back = self.sequence.get(parent, -1)
                 kind = kinds[call]
                 if kind == PYTHON:
-                    self.place[call] = self._python(place, self.names[calls.name[call]])
+                    self.place[call] = self._python(place, self.profile.text(calls.name, call))
                 elif kind == REGION:
-                    self.place[call] = self._region(place, self.names[calls.name[call]])
+                    self.place[call] = self._region(place, self.profile.text(calls.name, call))
                 elif kind == OPERATOR and not self._is_shown(call):
                     self.place[call], back = self._around(call, place, back)
                 elif kind == LAUNCH and not self.started[call]:
                     self.place[call] = place
                 else:
-                    if kind == OPERATOR and "::" not in self.names[calls.name[call]]:
+                    if kind == OPERATOR and "::" not in self.profile.text(calls.name, call):
                         # A whole compiled graph that is replayed: what it does beside that is an operator of its own.
                         self.place[call], back = self._around(call, place, back)
                         place = self.place[call]
@@ -139,7 +139,7 @@ class _Operators:
         """An operator, or anything else that started work on a device by itself."""
         if self.started[call]:
             return True
-        name = self.names[self.profile.calls.name[call]]
+        name = self.profile.text(self.profile.calls.name, call)
         if name.startswith(AUTOGRAD) or _AUTOGRAD_NODE.fullmatch(name):
             return False
         if "::" in name and ": " not in name and "::autograd::" not in name:
@@ -168,7 +168,7 @@ class _Operators:
     def _around(self, call: int, place: Place, back: int) -> tuple[Place, int]:
         """A composite operator, or what the autograd engine and the compiler do around operators."""
         calls = self.profile.calls
-        name = self.names[calls.name[call]]
+        name = self.profile.text(calls.name, call)
         if name.startswith(AUTOGRAD) or (_AUTOGRAD_NODE.fullmatch(name) and place.phase != "backward"):
             number = int(calls.sequence[call])
             forward = None if number in self.several else self.forward_of.get(number)
@@ -200,7 +200,9 @@ def _composites(profile: Profile) -> npt.NDArray[np.bool_]:
     """Operators that only call others: autograd saw one of them, or they are known to."""
     calls = profile.calls
     names = profile.names
-    is_op = np.array(["::" in name and not name.startswith(AUTOGRAD) and ": " not in name for name in names], dtype=bool)
+    is_op = np.array(
+        ["::" in name and not name.startswith(AUTOGRAD) and ": " not in name for name in names], dtype=bool
+    )
     known = np.array([name in COMPOSITE for name in names], dtype=bool)
     inner = np.flatnonzero((calls.kind == OPERATOR) & is_op[calls.name] & (calls.parent >= 0))
     inner = inner[calls.kind[calls.parent[inner]] == OPERATOR]

@@ -76,6 +76,10 @@ class Profile:
     world: int | None = None
     warnings: tuple[str, ...] = ()
 
+    def text(self, column: Int32, row: int) -> str:
+        """What a column of numbers of names says."""
+        return self.names[int(column[row])]
+
     @property
     def kernels(self) -> Int32:
         """The rows of `work` that are kernels: not copies, and not the setting of memory."""

@@ -17,8 +17,9 @@ from opscope.errors import BadInput
 _WINDOW = 1 << 22  # bytes that are read at once
 _LARGEST = 1 << 26  # characters of one value
 _decode = json.JSONDecoder().raw_decode
-_between = re.compile(r"[\s,]*").match
-_blank = re.compile(r"\s*").match
+# They always match; the checker of types does not know.
+_blank: Callable[[str, int], Any] = re.compile(r"\s*").match
+_between: Callable[[str, int], Any] = re.compile(r"[\s,]*").match
 EVENTS = "traceEvents"
 
 
@@ -55,6 +56,8 @@ class Trace:
             if key == EVENTS and self._next() == "[":
                 self._at += 1
                 yield from self._list()
+                if not self.complete:
+                    return
             else:
                 self.fields[str(key)] = self._value()
 
@@ -63,7 +66,7 @@ class Trace:
             text, at = self._text, self._at
             try:
                 while True:  # the events in the window
-                    at = _between(text, at).end()  # type: ignore[union-attr]
+                    at = _between(text, at).end()
                     event, at = _decode(text, at)
                     if type(event) is dict:
                         self._at = at
@@ -87,7 +90,7 @@ class Trace:
 
     def _next(self, skipped: str = "") -> str:
         """The next character that is no blank; "" at the end."""
-        skip: Callable[[str, int], Any] = _between if skipped else _blank
+        skip = _between if skipped else _blank
         while True:
             self._at = skip(self._text, self._at).end()
             if self._at < len(self._text):
