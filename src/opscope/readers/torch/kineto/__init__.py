@@ -123,7 +123,7 @@ def _groups(b: GraphBuilder, profile: Profile, owner: npt.NDArray[np.int64]) -> 
     rows: dict[str, list[int]] = {}
     for row, (name, kind, node) in enumerate(zip(work.name.tolist(), work.kind.tolist(), owner.tolist(), strict=True)):
         group = GROUPS[int(kind)]
-        attrs = {
+        attrs: dict[str, Any] = {
             "device": int(work.device[row]),
             "stream": int(work.stream[row]),
             **profile.attr_sets[int(work.attrs[row])],
