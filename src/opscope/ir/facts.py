@@ -180,6 +180,15 @@ BREAKS = Fact(
         Field("file", "the source file", holds="text"),
         Field("line", "the line in it"),
         Field("reason", "the compiler's reason", holds="text"),
+        Field("frame", "the frame that ended there, as the compiler writes it", holds="text", optional=True),
+        Field("before", "the stage of the graph that ends there", holds="text", optional=True),
+        Field("after", "the stage of the graph that goes on there", holds="text", optional=True),
+        Field(
+            "crossing",
+            "the values that go from one to the other: a name and a type a line",
+            holds="text",
+            optional=True,
+        ),
     ),
     of="stage",
 )
@@ -209,6 +218,30 @@ FILES = Fact(
     ("group:kernel",),
     (Field("file", "its path", holds="text"),),
 )
+COMPILE_TIMES = Fact(
+    "compile_times",
+    "How long a compiler took, by what it compiled and by phase. Phases of one frame and direction do not overlap.",
+    ("row",),
+    (
+        Field("frame", "the frame and the count of its compilations, as the compiler writes them", holds="text"),
+        Field("function", "the function that was compiled", holds="text"),
+        Field("direction", "what was compiled: forward or backward", members=PHASES),
+        Field("phase", "what the compiler did", holds="text"),
+        Field("time", "how long it took", "time"),
+    ),
+    of="stage",
+)
+NOT_FUSED = Fact(
+    "not_fused",
+    "Why two kernels of a stage are not one, in the compiler's own words.",
+    ("row",),
+    (
+        Field("kernel", "the kernel that is launched first", refers="node"),
+        Field("other", "the other one", refers="node"),
+        Field("reason", "what the compiler said", holds="text"),
+    ),
+    of="stage",
+)
 GAPS = Fact(
     "gaps",
     "What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in.",
@@ -231,7 +264,7 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
         fact.name: fact
         for fact in (
             *(TIMES, PROFILE, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS),
-            *(CHANGES, BREAKS, RECOMPILES, GAPS, LINES, FILES),
+            *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES),
         )
     }
 )

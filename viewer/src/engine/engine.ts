@@ -10,6 +10,7 @@ import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
 import { Costs } from './cost.ts';
 import { row } from '../wire/csr.ts';
+import { alone, comingIn, without, type Cut } from './cut.ts';
 import { classes, Diffs, replaced } from './diff.ts';
 import { boxChanges, kin, overlay, type Kin } from './diffview.ts';
 import type { Aside, Calls, CaptureInfo, Commands, EngineWords, Picture, ViewOptions } from './messages.ts';
@@ -33,6 +34,8 @@ const [FEWEST_BOXES, MOST_FIRST_BOXES] = [8, 80]; // … or this many, where it 
 const [FEWEST_OF_STEP, MOST_OF_STEP] = [18, 180]; // the same for all columns of a training step together
 const [INIT, FORWARD, OPTIMIZER] = [PHASES.indexOf('init'), PHASES.indexOf('forward'), PHASES.indexOf('optimizer')];
 const MOST_COMPARED = 1000; // children of a group, to know how many boxes it would be
+const MOST_KEPT = 1e8; // bytes, and steps, of what was open at earlier times
+const MOST_STEPS = 1000;
 const MOST_UNFOLDED = 60; // as many as a URL takes
 /** Groups that are drawn in advance, and the operators of a graph in which that takes no longer than a moment. */
 const REHEARSED = 4;
@@ -44,6 +47,16 @@ interface Entry {
   info: CaptureInfo;
   capture: Capture;
   diffs: Diffs;
+  alone?: readonly string[]; // the modules that stand in it by themselves
+}
+
+/** What was open and hidden at some time. Nothing in it is changed later. */
+interface Kept {
+  view: View;
+  options: ViewOptions;
+  cut: Cut | null;
+  open: Uint8Array;
+  unfolded: Uint8Array;
 }
 
 /** What carries out a command may take its time. */
@@ -177,7 +190,7 @@ export class Engine implements Served<Commands> {
   }
 
   private async viewOf(id: number, stage: number, options: ViewOptions, from: View | null): Promise<View> {
-    const { capture, diffs } = this.entries[id]!;
+    const { capture, diffs, alone: names } = this.entries[id]!;
     const diff = options.overlay ? diffs.of(stage) : null;
     const key = `${id}/${stage}${diff ? '/overlay' : ''}`;
     let view = this.views.get(key);
@@ -206,6 +219,7 @@ export class Engine implements Served<Commands> {
         ),
         options,
       );
+      if (names) this.cutOff(view, alone(view, names));
       this.openAtFirst(view);
       this.views.set(key, view);
     } else if (JSON.stringify(view.options) !== JSON.stringify(options)) {
@@ -276,6 +290,7 @@ export class Engine implements Served<Commands> {
       split: options.split,
       hidden: new Set(options.hidden),
       inlined,
+      gone: ground.cut?.gone,
       bodies: ground.bodies,
       opTitle: (node) => ground.titles.of(node),
       phaseNames: this.phaseNames,
@@ -368,7 +383,8 @@ export class Engine implements Served<Commands> {
     const aside = { saved, views: 0, plumbing: 0 };
     for (let node = 0; node < Math.min(own, views.length); node++) if (views[node]! >= 0) aside.views++;
     for (let node = 0; node < own; node++) aside.plumbing += plumbing[node]!;
-    return { scene, index: this.indexOf(scene), open, unfolded, ...aside, ...boxChanges(view, kinds) };
+    const hidden = [...(view.cut?.hidden ?? [])];
+    return { scene, index: this.indexOf(scene), open, unfolded, hidden, ...aside, ...boxChanges(view, kinds) };
   }
 
   /** What is visible with these groups open, and where it is. */
@@ -400,6 +416,7 @@ export class Engine implements Served<Commands> {
       outputs: () => view.outputs,
       counts: this.counts,
       read: view.flow.read,
+      coming: comingIn(view),
       unread: (nodes) => unread(graph, nodes),
       drawnWords: this.words,
       place: (value) => view.gradients.place(value),
@@ -444,6 +461,76 @@ export class Engine implements Served<Commands> {
   }
 
   /** Open what is around these items, so that they can be seen. */
+  // -- what is left out ----------------------------------------------------------------------------
+
+  private cutOff(view: View, cut: Cut | null): void {
+    view.cut = cut;
+    this.arrange(view, view.options);
+  }
+
+  /** Null where nothing would be left. */
+  hide(items: number[]): Picture | null {
+    const cut = without(this.view, items);
+    if (!cut) return null;
+    this.cutOff(this.view, cut);
+    return this.picture();
+  }
+
+  showHidden(): Picture {
+    const { id, cut } = this.view;
+    this.cutOff(this.view, null);
+    const { alone: names } = this.entries[id]!;
+    if (cut?.isAlone && names) this.cutOff(this.view, alone(this.view, names));
+    return this.picture();
+  }
+
+  /** The same capture once more, with nothing in it but these modules. */
+  isolate(items: number[], name: string): CaptureInfo {
+    const { info, capture, diffs } = this.entries[this.view.id]!;
+    const id = this.entries.length;
+    const names = this.ask.paths(items);
+    this.entries.push({ info: { ...info, id, name, alone: names, of: info.of ?? info.id }, capture, diffs, alone: names });
+    return this.entries[id]!.info;
+  }
+
+  // -- the way back --------------------------------------------------------------------------------
+
+  private kept = new Map<number, Kept>();
+  private lastKept = 0;
+
+  /** Keep what is open and hidden now; the answer is for `recall`. */
+  keep(): number {
+    const { view } = this;
+    const last = this.kept.get(this.lastKept);
+    // A million groups that were not touched are kept once.
+    const again = (now: Uint8Array, before: Uint8Array | undefined) =>
+      last?.view === view && before?.length === now.length && before.every((is, i) => is === now[i]) ? before : now.slice();
+    const { options, cut } = view;
+    const now: Kept = { view, options, cut, open: again(view.open, last?.open), unfolded: again(view.unfolded, last?.unfolded) };
+    this.kept.set(++this.lastKept, now);
+    let bytes = 0;
+    const counted = new Set<Uint8Array>();
+    for (const [place, { open, unfolded }] of [...this.kept].reverse()) {
+      for (const list of [open, unfolded]) if (!counted.has(list)) bytes += counted.add(list) && list.length;
+      if (bytes > MOST_KEPT || this.lastKept - place > MOST_STEPS) this.kept.delete(place);
+    }
+    return this.lastKept;
+  }
+
+  recall(place: number): Picture | null {
+    const kept = this.kept.get(place);
+    if (!kept) return null;
+    const { view, options, cut, open, unfolded } = kept;
+    this.view = view;
+    if (view.cut !== cut || JSON.stringify(view.options) !== JSON.stringify(options)) {
+      view.cut = cut;
+      this.arrange(view, options);
+    }
+    view.open = open.slice();
+    view.unfolded = unfolded.slice();
+    return this.picture();
+  }
+
   reveal(items: number[]): Picture {
     const { tree } = this.view;
     for (let item of items) {
@@ -461,7 +548,12 @@ export class Engine implements Served<Commands> {
     return this.picture();
   }
 
-  restore(paths: string[], unfolded: string[]): Picture {
+  restore(paths: string[], unfolded: string[], hidden: string[] = []): Picture {
+    // A name may be that of a part of a module, which is numbered among those that are left: one after the other.
+    for (const name of hidden) {
+      const cut = without(this.view, this.ask.items([name]));
+      if (cut) this.cutOff(this.view, cut);
+    }
     const { tree } = this.view;
     this.view.open.fill(0);
     this.view.open[0] = 1;
@@ -506,10 +598,13 @@ function shownInside({ tree, repeats }: View, group: number): { boxes: number; g
 
 /** Data that comes in is a box of its own; parameters are inside their operator unless they are pulled out. */
 function inputsOf(view: View): Int32Array {
-  const { graph, options } = view;
-  if (!options.constants) return graph.inputs.filter((value) => graph.role[value] === 0);
+  const { graph, options, cut } = view;
+  const isRead = (value: number) => !cut || row(view.readers, value).some((use) => !cut.gone[graph.useNode[use]!]);
+  const coming = comingIn(view);
+  if (!options.constants) return Int32Array.from([...graph.inputs.filter((value) => graph.role[value] === 0 && isRead(value)), ...coming]);
   const values = Int32Array.from({ length: graph.values }, (_, i) => i);
-  return values.filter((value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0);
+  const outer = values.filter((value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0 && isRead(value));
+  return coming.length ? Int32Array.from([...outer, ...coming]) : outer;
 }
 
 function isTurned({ split, side, columns }: ViewOptions): boolean {

@@ -228,9 +228,13 @@ export const FACTS = {
   /** What a stage changed in the stage it was made from. */
   changes: { name: 'changes', by: ['row'], of: 'stage', columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
   /** Where and why a compiler stopped a graph before the program ended. */
-  breaks: { name: 'breaks', by: ['row'], of: 'stage', columns: { file: 'column file', line: 'column line', reason: 'column reason' } },
+  breaks: { name: 'breaks', by: ['row'], of: 'stage', columns: { file: 'column file', line: 'column line', reason: 'column reason', frame: 'column frame', before: 'column before', after: 'column after', crossing: 'column crossing' } },
   /** What a compiler compiled once more, and why. */
   recompiles: { name: 'recompiles', by: ['row'], of: 'stage', columns: { frame: 'column frame', reason: 'column reason' } },
+  /** How long a compiler took, by what it compiled and by phase. Phases of one frame and direction do not overlap. */
+  compile_times: { name: 'compile_times', by: ['row'], of: 'stage', columns: { frame: 'column frame', function: 'column function', direction: 'column direction', phase: 'column phase', time: 'column time' } },
+  /** Why two kernels of a stage are not one, in the compiler's own words. */
+  not_fused: { name: 'not_fused', by: ['row'], of: 'stage', columns: { kernel: 'column kernel', other: 'column other', reason: 'column reason' } },
   /** What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in. */
   gaps: { name: 'gaps', by: ['scope'], of: 'graph', columns: { reason: 'column reason', count: 'column count', inside: 'column inside', phase: 'column phase', op: 'column op', touches: 'column touches' } },
   /** Which lines of the stage's listings belong to which operators: any number of lines to any number of operators. */
