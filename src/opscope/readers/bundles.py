@@ -38,11 +38,8 @@ def inside(source: Source) -> Generator[Source | None]:
     if not (is_zip or is_tar(source)):
         yield None
         return
-    with source.open() as file:
-        try:
-            members = _zip_members(file, source.size) if is_zip else _tar_members(file)
-        except BadInput as error:
-            raise of_file(error, source.name) from None
+    with source.open() as file, _naming(source.name):
+        members = _zip_members(file, source.size) if is_zip else _tar_members(file)
         if not members:
             raise BadInput(f"{source.name}: there is no file in it")
         if len(members) == 1:
@@ -51,8 +48,18 @@ def inside(source: Source) -> Generator[Source | None]:
             return
         if len(members) > _MOST_FILES:
             raise BadInput(f"{source.name}: {len(members):,} files in it; {_MOST_FILES:,} are the most")
-        with scratch_folder() as folder:
+        with scratch_folder() as folder, _naming(source.name, folder):
             yield Source(source.name, _unpacked(source.name, members, folder))
+
+
+@contextmanager
+def _naming(name: str, folder: Path | None = None) -> Generator[None]:
+    """Errors say what the user named, and not where that was unpacked to."""
+    try:
+        yield
+    except BadInput as error:
+        text = str(error).replace(str(folder), name) if folder is not None else str(error)
+        raise of_file(BadInput(text), name) from None
 
 
 def _named(name: str, content: bytes | Spooled) -> Source:

@@ -7,6 +7,7 @@ Other packages add theirs with an entry point in the group `opscope.readers`.
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
@@ -29,6 +30,7 @@ BUILT_IN = {
     "torchscript": "opscope.readers.torch.torchscript",
     "chakra": "opscope.readers.torch.chakra",
     "torch-trace": "opscope.readers.torch.compiler",
+    "kineto": "opscope.readers.torch.kineto",
     "megengine": "opscope.readers.megengine",
     "jittor-trace": "opscope.readers.jittor",
     "paddle-pir": "opscope.readers.paddle.pir",
@@ -88,7 +90,8 @@ _LAYERS = 3  # of packing around a graph, such as a .gz in a .zip
 
 def read(source: Source, options: Options) -> Capture:
     """The capture in a source, by the first reader that recognises its content."""
-    with _in_one_line(source.name):
+    with _in_one_line(source.name), warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # Python's opinion of code in the file is not the user's concern
         return _read(source, options, _LAYERS)
 
 

@@ -21,6 +21,7 @@ STANDARD_INPUT = "-"
 LARGEST = 1 << 30  # bytes that are read as a whole; weights beside a graph are not
 _LONGEST_LINE = 1 << 20
 _KINDS = {
+    stat.S_IFDIR: "a folder, not a file",
     stat.S_IFIFO: "a pipe: write what comes out of it to a file first, or give it as standard input (-)",
     stat.S_IFSOCK: "a socket, not a file",
     stat.S_IFCHR: "a device, not a file",
@@ -74,7 +75,7 @@ class Source:
         try:
             if self.is_folder:
                 with os.scandir(self.path) as entries:
-                    return sum(entry.stat().st_size for entry in entries if entry.is_file())
+                    return sum(_size(entry) for entry in entries)
             return self.path.stat().st_size
         except OSError as error:
             raise _unreadable(self.name, error) from None
@@ -157,6 +158,13 @@ def _standard_input() -> Source:
         return Source(name).holding(spool(name, pieces_of(stream.buffer)))
     except OSError as error:
         raise _unreadable(name, error) from None
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size if entry.is_file() else 0
+    except OSError:  # a link in a circle, or gone
+        return 0
 
 
 def _refuse_special(name: str, mode: int) -> None:

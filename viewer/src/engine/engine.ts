@@ -13,6 +13,7 @@ import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
 import { Costs } from './cost.ts';
 import { row } from '../wire/csr.ts';
+import { alone, comingIn, without, type Cut } from './cut.ts';
 import { classes, Diffs, replaced, type StageChanges } from './diff.ts';
 import { boxChanges, kin, overlay, type Kin } from './diffview.ts';
 import type { Aside, Calls, CaptureInfo, Chosen, Commands, EngineWords, Picture, ViewOptions } from './messages.ts';
@@ -36,6 +37,8 @@ const [FEWEST_BOXES, MOST_FIRST_BOXES] = [8, 80]; // … or this many, where it 
 const [FEWEST_OF_STEP, MOST_OF_STEP] = [18, 180]; // the same for all columns of a training step together
 const [INIT, FORWARD, OPTIMIZER] = [PHASES.indexOf('init'), PHASES.indexOf('forward'), PHASES.indexOf('optimizer')];
 const MOST_COMPARED = 1000; // children of a group, to know how many boxes it would be
+const MOST_KEPT = 1e8; // bytes, and steps, of what was open at earlier times
+const MOST_STEPS = 1000;
 const MOST_UNFOLDED = 60; // as many as a URL takes
 /** Groups that are drawn in advance, and the operators of a graph in which that takes no longer than a moment. */
 const REHEARSED = 4;
@@ -48,6 +51,16 @@ interface Entry {
   info: CaptureInfo;
   capture: Capture;
   diffs: Diffs;
+  alone?: readonly string[]; // the modules that stand in it by themselves
+}
+
+/** What was open and hidden at some time. Nothing in it is changed later. */
+interface Kept {
+  view: View;
+  options: ViewOptions;
+  cut: Cut | null;
+  open: Uint8Array;
+  unfolded: Uint8Array;
 }
 
 /** What carries out a command may take its time. */
@@ -202,15 +215,17 @@ export class Engine implements Served<Commands> {
     const before = this.shown && this.view.capture === this.entries[id]!.capture ? this.view : null;
     this.view = await this.viewOf(id, stage, options, before);
     const diff = options.aligned ? this.view.diffs.of(stage) : null;
-    this.view.twin = diff && {
-      view: await this.viewOf(id, diff.before, plainly(options), null),
-      map: await this.view.diffs.map(diff.before, stage),
-    };
+    if (diff) {
+      this.view.twin = {
+        view: await this.viewOf(id, diff.before, plainly(options), null),
+        map: await this.view.diffs.map(diff.before, stage),
+      };
+    }
     return this.picture();
   }
 
   private async viewOf(id: number, stage: number, options: ViewOptions, from: View | null): Promise<View> {
-    const { capture, diffs } = this.entries[id]!;
+    const { capture, diffs, alone: names } = this.entries[id]!;
     const diff = options.overlay ? diffs.of(stage) : null;
     const key = `${id}/${stage}${diff ? '/overlay' : ''}`;
     let view = this.views.get(key);
@@ -239,6 +254,7 @@ export class Engine implements Served<Commands> {
         ),
         options,
       );
+      if (names) this.cutOff(view, alone(view, names));
       this.openAtFirst(view);
       this.views.set(key, view);
     } else if (JSON.stringify(view.options) !== JSON.stringify(options)) {
@@ -264,7 +280,7 @@ export class Engine implements Served<Commands> {
   /** Open something in the stage that is drawn beside this one; what both have opens in both. */
   beside(call: 'open' | 'unfold' | 'reveal', args: unknown[]): Picture {
     const kept = this.view;
-    if (!kept.twin) return this.picture();
+    if (!kept.twin || !kept.options.aligned) return this.picture();
     this.view = kept.twin.view;
     (this[call] as (...of: unknown[]) => Picture)(...args);
     this.view = kept;
@@ -297,7 +313,6 @@ export class Engine implements Served<Commands> {
 
   options(options: ViewOptions): Picture {
     this.arrange(this.view, options);
-    if (this.view.twin) this.arrange(this.view.twin.view, plainly(options));
     return this.picture();
   }
 
@@ -318,6 +333,7 @@ export class Engine implements Served<Commands> {
       split: options.split,
       hidden: new Set(options.hidden),
       inlined,
+      gone: ground.cut?.gone,
       bodies: ground.bodies,
       opTitle: (node) => ground.titles.of(node),
       phaseNames: this.phaseNames,
@@ -393,9 +409,11 @@ export class Engine implements Served<Commands> {
 
   private picture(): Picture {
     const { view } = this;
-    const { twin } = view;
+    const twin = view.options.aligned ? view.twin : null;
     view.apart = new Set();
     if (twin) {
+      const options = plainly(view.options);
+      if (JSON.stringify(twin.view.options) !== JSON.stringify(options)) this.arrange(twin.view, options);
       mirror(view, twin.view);
       unfoldBoth(view, twin.view);
     }
@@ -430,7 +448,8 @@ export class Engine implements Served<Commands> {
     const aside = { saved, views: 0, plumbing: 0 };
     for (let node = 0; node < Math.min(own, views.length); node++) if (views[node]! >= 0) aside.views++;
     for (let node = 0; node < own; node++) aside.plumbing += plumbing[node]!;
-    return { scene, index: NO_INDEX, open, unfolded, ...aside, ...boxChanges(view, kinds) };
+    const hidden = [...(view.cut?.hidden ?? [])];
+    return { scene, index: NO_INDEX, open, unfolded, hidden, ...aside, ...boxChanges(view, kinds) };
   }
 
   /** What is visible with these groups open, and where it is. */
@@ -462,6 +481,7 @@ export class Engine implements Served<Commands> {
       outputs: () => view.outputs,
       counts: this.counts,
       read: view.flow.read,
+      coming: comingIn(view),
       unread: (nodes) => unread(graph, nodes),
       drawnWords: this.words,
       place: (value) => view.gradients.place(value),
@@ -506,6 +526,76 @@ export class Engine implements Served<Commands> {
   }
 
   /** Open what is around these items, so that they can be seen. */
+  // -- what is left out ----------------------------------------------------------------------------
+
+  private cutOff(view: View, cut: Cut | null): void {
+    view.cut = cut;
+    this.arrange(view, view.options);
+  }
+
+  /** Null where nothing would be left. */
+  hide(items: number[]): Picture | null {
+    const cut = without(this.view, items);
+    if (!cut) return null;
+    this.cutOff(this.view, cut);
+    return this.picture();
+  }
+
+  showHidden(): Picture {
+    const { id, cut } = this.view;
+    this.cutOff(this.view, null);
+    const { alone: names } = this.entries[id]!;
+    if (cut?.isAlone && names) this.cutOff(this.view, alone(this.view, names));
+    return this.picture();
+  }
+
+  /** The same capture once more, with nothing in it but these modules. */
+  isolate(items: number[], name: string): CaptureInfo {
+    const { info, capture, diffs } = this.entries[this.view.id]!;
+    const id = this.entries.length;
+    const names = this.ask.paths(items);
+    this.entries.push({ info: { ...info, id, name, alone: names, of: info.of ?? info.id }, capture, diffs, alone: names });
+    return this.entries[id]!.info;
+  }
+
+  // -- the way back --------------------------------------------------------------------------------
+
+  private kept = new Map<number, Kept>();
+  private lastKept = 0;
+
+  /** Keep what is open and hidden now; the answer is for `recall`. */
+  keep(): number {
+    const { view } = this;
+    const last = this.kept.get(this.lastKept);
+    // A million groups that were not touched are kept once.
+    const again = (now: Uint8Array, before: Uint8Array | undefined) =>
+      last?.view === view && before?.length === now.length && before.every((is, i) => is === now[i]) ? before : now.slice();
+    const { options, cut } = view;
+    const now: Kept = { view, options, cut, open: again(view.open, last?.open), unfolded: again(view.unfolded, last?.unfolded) };
+    this.kept.set(++this.lastKept, now);
+    let bytes = 0;
+    const counted = new Set<Uint8Array>();
+    for (const [place, { open, unfolded }] of [...this.kept].reverse()) {
+      for (const list of [open, unfolded]) if (!counted.has(list)) bytes += counted.add(list) && list.length;
+      if (bytes > MOST_KEPT || this.lastKept - place > MOST_STEPS) this.kept.delete(place);
+    }
+    return this.lastKept;
+  }
+
+  recall(place: number): Picture | null {
+    const kept = this.kept.get(place);
+    if (!kept) return null;
+    const { view, options, cut, open, unfolded } = kept;
+    this.view = view;
+    if (view.cut !== cut || JSON.stringify(view.options) !== JSON.stringify(options)) {
+      view.cut = cut;
+      this.arrange(view, options);
+    }
+    view.open = open.slice();
+    view.unfolded = unfolded.slice();
+    return this.picture();
+  }
+
   reveal(items: number[]): Picture {
     const { tree } = this.view;
     for (let item of items) {
@@ -523,7 +613,12 @@ export class Engine implements Served<Commands> {
     return this.picture();
   }
 
-  restore(paths: string[], unfolded: string[]): Picture {
+  restore(paths: string[], unfolded: string[], hidden: string[] = []): Picture {
+    // A name may be that of a part of a module, which is numbered among those that are left: one after the other.
+    for (const name of hidden) {
+      const cut = without(this.view, this.ask.items([name]));
+      if (cut) this.cutOff(this.view, cut);
+    }
     const { tree } = this.view;
     this.view.open.fill(0);
     this.view.open[0] = 1;
@@ -573,10 +668,13 @@ function shownInside({ tree, repeats }: View, group: number): { boxes: number; g
 
 /** Data that comes in is a box of its own; parameters are inside their operator unless they are pulled out. */
 function inputsOf(view: View): Int32Array {
-  const { graph, options } = view;
-  if (!options.constants) return graph.inputs.filter((value) => graph.role[value] === 0);
+  const { graph, options, cut } = view;
+  const isRead = (value: number) => !cut || row(view.readers, value).some((use) => !cut.gone[graph.useNode[use]!]);
+  const coming = comingIn(view);
+  if (!options.constants) return Int32Array.from([...graph.inputs.filter((value) => graph.role[value] === 0 && isRead(value)), ...coming]);
   const values = Int32Array.from({ length: graph.values }, (_, i) => i);
-  return values.filter((value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0);
+  const outer = values.filter((value) => graph.producer[value]! < 0 && row(view.readers, value).length > 0 && isRead(value));
+  return coming.length ? Int32Array.from([...outer, ...coming]) : outer;
 }
 
 function isTurned({ split, side, columns }: ViewOptions): boolean {

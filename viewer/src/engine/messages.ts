@@ -58,6 +58,8 @@ export interface CaptureInfo {
   metrics: string[]; // numeric columns by which boxes can be coloured
   costs: boolean; // what operators cost is here
   facts: string[]; // kinds of facts (wire/facts.ts) that are here
+  alone?: readonly string[]; // the modules that stand in it by themselves …
+  of?: number; // … of this capture
 }
 
 export interface ViewOptions {
@@ -79,6 +81,7 @@ export interface Picture {
   index: SceneIndex;
   open: number[]; // items of open groups
   unfolded: number[]; // items of groups whose repeats are drawn one by one
+  hidden: string[]; // names of what the user hid
   saved: number[]; // by phase: operators that only keep tensors for the backward pass
   views: number; // operators that only see a tensor otherwise
   plumbing: number; // operators on integers, booleans and constants
@@ -283,7 +286,12 @@ export const COMMANDS = {
   openAll: command<() => Picture>(MOVES),
   openDepth: command<(depth: number) => Picture>(MOVES),
   reveal: command<(items: number[]) => Picture>(MOVES),
-  restore: command<(open: string[], unfolded: string[]) => Picture>(MOVES),
+  restore: command<(open: string[], unfolded: string[], hidden?: string[]) => Picture>(MOVES),
+  hide: command<(items: number[]) => Picture | null>(MOVES),
+  showHidden: command<() => Picture>(MOVES),
+  isolate: command<(items: number[], name: string) => CaptureInfo>(),
+  keep: command<() => number>(),
+  recall: command<(place: number) => Picture | null>(MOVES),
   kin: command<(from: number, overlaid: boolean) => Kin>(),
   /** A question about another stage of this capture, while the one in view stays. */
   aside: command<(stage: number, call: Aside, args: unknown[]) => unknown>(MOVES),

@@ -5,6 +5,7 @@ import type { Capture, Graph } from '../wire/capture.ts';
 import type { Bodies, Composed } from './compose.ts';
 import { csr, type Csr } from '../wire/csr.ts';
 import type { Twin } from './beside.ts';
+import type { Cut } from './cut.ts';
 import type { Diffs } from './diff.ts';
 import { savedTensors, type Flow } from './flow.ts';
 import type { Gradients } from './gradients.ts';
@@ -41,6 +42,7 @@ export interface Ground {
   gradients: Gradients;
   ghosts: number[]; // operators of the stage before, drawn after its own (the last rows of the graph)
   byNode: Uint8Array; // the change of each operator, see diff.ts
+  cut: Cut | null; // what the user left out
 }
 
 /** What follows from the options and from what is open. */
@@ -112,6 +114,7 @@ export function newGround(
     titles: new Titles(graph, capture.pools),
     ghosts,
     byNode,
+    cut: null,
     metrics: new Metrics(capture, stage, graph, types, (): Csr => made.outputs),
   };
   return made;

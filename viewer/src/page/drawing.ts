@@ -28,7 +28,8 @@ export function draw(page: Page, picture: Picture, anchor = -1): void {
   if (old && now) page.renderer.camera.keep(old, now);
 }
 
-function put({ renderer, state }: Page, picture: Picture, kin?: Kinship): void {
+/** Draw a picture, and leave the camera to who asks. */
+export function put({ renderer, state }: Page, picture: Picture, kin?: Kinship): void {
   const before = state.picture.get();
   const gentle = before !== null && before.scene.boxes.count + picture.scene.boxes.count < MOST_GLIDING;
   renderer.setScene(picture.scene, picture.index, gentle ? before.scene : undefined, kin);

@@ -3,7 +3,10 @@
 import { bindGestures } from '../draw/gestures.ts';
 import { compareGraphs } from './comparing.ts';
 import { addFile } from './files.ts';
+import { openBoxMenu } from './boxmenu.ts';
+import { COMMANDS } from './commands.ts';
 import { toggle } from './expanding.ts';
+import { grab } from './history.ts';
 import type { Page } from './page.ts';
 import { find, select, stepResult } from './selecting.ts';
 
@@ -35,8 +38,23 @@ function bindDrawing(page: Page): void {
       if (item >= 0) page.run(toggle(page, item));
     },
     hover: (x, y) => state.pointer.set(x < 0 ? null : { x, y }),
+    grab: () => grab(page),
+    menu: (x, y, event) => {
+      // A key asks for it where the selection is.
+      if (event.button !== 2 || (event.clientX === 0 && event.clientY === 0)) return;
+      const item = itemAt(x, y);
+      if (item >= 0) page.run(menuOf(page, item, { x: event.clientX, y: event.clientY }));
+    },
   });
   new ResizeObserver(() => renderer.resize()).observe(places.canvas);
+}
+
+/** The menu of a box, which is then selected; of several that are selected, if it is one of them. */
+export async function menuOf(page: Page, item: number, at: { x: number; y: number }): Promise<void> {
+  const { state } = page;
+  if (!state.selection.get().includes(item)) await select(page, [item], false);
+  state.details.set(await page.client.details(state.selection.get().at(-1)!));
+  openBoxMenu(page, COMMANDS, at);
 }
 
 function bindSearch(page: Page): void {

@@ -1,6 +1,7 @@
 // Taking something away: a picture of all, of the view or of the selection, the page as one file, a link, a run to watch.
 
 import { light, type Theme } from '../draw/theme.ts';
+import { pictureOf } from '../draw/png.ts';
 import type { Rect } from '../draw/viewport.ts';
 import { CHANGES, GHOST } from '../picture/changes.ts';
 import { PHASES } from '../scene.ts';
@@ -16,8 +17,6 @@ import type { Page } from './page.ts';
 import { copyLink, savePage, saveFile, titleOf } from './sharing.ts';
 
 const AROUND = 24; // units of the drawing
-const MOST_SIDE = 16_384; // browsers give up on larger canvases, some of them silently
-const MOST_PIXELS = 64_000_000;
 
 interface Wanted {
   part: 'all' | 'view' | 'selection';
@@ -79,10 +78,8 @@ async function pngOf(page: Page, want: Wanted): Promise<Blob> {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
   await image.decode();
-  const [w, h] = [image.naturalWidth, image.naturalHeight];
-  const scale = Math.min(want.scale, MOST_SIDE / w, MOST_SIDE / h, Math.sqrt(MOST_PIXELS / (w * h)));
-  const canvas = document.createElement('canvas');
-  [canvas.width, canvas.height] = [Math.max(1, Math.floor(w * scale)), Math.max(1, Math.floor(h * scale))];
+  const { size } = pictureOf({ x: 0, y: 0, width: image.naturalWidth, height: image.naturalHeight }, want.scale);
+  const canvas = h('canvas', { ...size });
   canvas.getContext('2d')!.drawImage(image, 0, 0, canvas.width, canvas.height);
   return new Promise((done, failed) =>
     canvas.toBlob((blob) => (blob ? done(blob) : failed(new Error(page.words().tooLarge(canvas.width, canvas.height)))), 'image/png'),
@@ -94,21 +91,30 @@ async function copyPicture(page: Page, want: Wanted): Promise<void> {
   page.say(page.words().copied);
 }
 
+function fileName({ state }: Page, ending: string): string {
+  return `${state.info.get()?.name ?? 'graph'}.${ending}`;
+}
+
+/** As the sheet says; a run is shown as a whole. */
+export async function saveSvg(page: Page, play = false): Promise<void> {
+  const text = await svgOf(page, play ? { ...wanted, part: 'all' } : wanted, play);
+  saveFile(new Blob([text], { type: 'image/svg+xml' }), fileName(page, play ? 'play.svg' : 'svg'));
+}
+
+export async function savePng(page: Page): Promise<void> {
+  saveFile(await pngOf(page, wanted), fileName(page, 'png'));
+}
+
 export function exportSheet(page: Page, close: () => void): HTMLElement {
   const { state } = page;
   const w = page.words();
   if (!state.selection.get().length && wanted.part === 'selection') wanted.part = 'all';
-  const file = (ending: string) => `${state.info.get()?.name ?? 'graph'}.${ending}`;
   const act = (key: string, text: string, work: () => Promise<void>, on = false) => {
     const go = () => {
       close();
       page.run(work());
     };
     return h('button', { 'data-key': key, class: on ? 'chip on' : 'chip', type: 'button', onclick: go }, text);
-  };
-  const svg = async (play: boolean) => {
-    const blob = new Blob([await svgOf(page, play ? { ...wanted, part: 'all' } : wanted, play)], { type: 'image/svg+xml' });
-    saveFile(blob, file(play ? 'play.svg' : 'svg'));
   };
   return h(
     'form',
@@ -144,8 +150,8 @@ export function exportSheet(page: Page, close: () => void): HTMLElement {
     h(
       'div',
       { class: 'actions' },
-      act('svg', w.exportSvg, () => svg(false), true),
-      act('png', w.exportPng, async () => saveFile(await pngOf(page, wanted), file('png')), true),
+      act('svg', w.exportSvg, () => saveSvg(page), true),
+      act('png', w.exportPng, () => savePng(page), true),
       act('copy-png', w.copyPng, () => copyPicture(page, wanted)),
     ),
     h('h3', {}, w.play),
@@ -153,8 +159,8 @@ export function exportSheet(page: Page, close: () => void): HTMLElement {
     h(
       'div',
       { class: 'actions' },
-      act('play-svg', w.playSvg, () => svg(true)),
-      act('play-webm', w.playWebm, () => record(page, file('webm'))),
+      act('play-svg', w.playSvg, () => saveSvg(page, true)),
+      act('play-webm', w.playWebm, () => record(page, fileName(page, 'webm'))),
     ),
     h('h3', {}, w.shareTitle),
     h(

@@ -4,7 +4,7 @@ import { Minimap } from '../draw/minimap.ts';
 import { Renderer } from '../draw/renderer.ts';
 import { dark, light } from '../draw/theme.ts';
 import type { Address, Content } from '../engine/content.ts';
-import type { Chosen } from '../engine/messages.ts';
+import type { Chosen, Picture } from '../engine/messages.ts';
 import type { Device } from '../engine/roofs.ts';
 import type { Panel } from '../panels/panel.ts';
 import type { Client } from '../state/client.ts';
@@ -35,6 +35,7 @@ export interface Served {
 }
 
 const NOTE_MS = 4000;
+const OFFER_MS = 8000;
 
 export type Places = ReturnType<typeof makePlaces>;
 
@@ -78,6 +79,12 @@ export class Page {
   /** What is beside the drawing and draws too. */
   readonly drawing: { busy: boolean }[] = [];
   private pending = 0;
+  /** Of history.ts: a command is under way, steps that were forgotten, the browser goes one step. */
+  inStep = false;
+  dropped = 0;
+  awaited = false;
+  /** Of the result of a search that was stepped to: what was open before it. */
+  lastHit: { before: Promise<number>; shown: Picture | null } | null = null;
 
   constructor(
     readonly root: HTMLElement,
@@ -130,12 +137,17 @@ export class Page {
     return this.state.ready.get() && !working && !this.renderer.busy() && !this.drawing.some(({ busy }) => busy);
   }
 
-  say(text: string, bad = false): void {
+  /** A line below the drawing, for some seconds; with something that one may do about it. */
+  say(text: string, bad = false, offer?: { text: string; run: () => void }): void {
     const { note } = this.places;
-    note.textContent = text;
+    const act = offer && h('button', { class: 'link', 'data-key': 'offer', onclick: () => (this.say(''), offer.run()) }, offer.text);
+    replace(note, text, act && ' · ', act);
     note.className = bad ? 'note bad' : 'note';
-    if (!bad) setTimeout(() => (note.textContent === text ? (note.textContent = '') : null), NOTE_MS);
+    clearTimeout(this.saying);
+    if (!bad && text) this.saying = window.setTimeout(() => this.say(''), offer ? OFFER_MS : NOTE_MS);
   }
+
+  private saying = 0;
 
   fail(error: unknown): void {
     this.say(error instanceof Error ? error.message : String(error), true);

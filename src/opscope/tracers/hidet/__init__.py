@@ -22,7 +22,7 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
     try:
         if isinstance(target, hidet.FlowGraph):
             if args or kwargs:
-                raise OpscopeError("a FlowGraph is captured as it is: call opscope.trace(graph) without inputs")
+                raise OpscopeError("a FlowGraph takes no inputs: call opscope.trace(graph) without inputs")
             session.abort()
             return session.one(snapshot(target, session.watch.place))
         symbols: list[Any] = []

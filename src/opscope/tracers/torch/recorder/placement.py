@@ -17,7 +17,7 @@ from .recomputation import PASSED_OVER, align
 
 FORWARD_BEFORE = "its forward operator ran before the recording began"
 IN_CALLBACK = "runs in a hook or a callback of backward(), such as the reducer of DistributedDataParallel"
-OF_A_VIEW = "belongs to a view that autograd made anew, because its base was written in place"
+OF_A_VIEW = "belongs to a view that autograd recreated because its base was written in place"
 
 
 class Placement:
