@@ -23,6 +23,15 @@ function pathOf({ tree, capture }: View, item: number): string {
   return `${phase}:${scopePath(capture.pools, tree.scope[g]!)}${part}`;
 }
 
+/** Where an item is, for people and the search: `layer1/0/conv1`; of an operator its number too, of a tensor its name. */
+export function scopeOf({ tree, graph, capture }: View, item: number): string {
+  const { pools } = capture;
+  if (item < tree.nodes) return [scopePath(pools, graph.scope[item]!), `#${item}`].filter(Boolean).join(' ');
+  const g = item - tree.nodes;
+  if (g < tree.groups) return scopePath(pools, tree.scope[g]!) || (PHASES[tree.phase[g]!] ?? '');
+  return pools.strings.at(graph.valueName[g - tree.groups]!) || `%${g - tree.groups}`;
+}
+
 /** The items of names; a name that says nothing here is left out. */
 export function items(view: View, names: string[]): number[] {
   const { tree, capture, graph } = view;

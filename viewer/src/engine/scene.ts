@@ -89,6 +89,7 @@ interface SceneInput {
   counts: (n: number) => string; // "83 ops" in the language of the page
   read: Int32Array; // by use: the value that is read, seen as the reader sees it
   turned?: Turned | null; // the visible boxes as a U
+  coming?: readonly number[]; // values from operators that are not drawn, as inputs
   unread?: (nodes: number[]) => Set<number>; // those whose results nothing reads
   drawnWords?: Partial<EngineWords>;
   place?: (value: number) => string; // of a gradient: the device that it lay on
@@ -294,10 +295,13 @@ class BoxTexts {
 
   #describeInput(box: number, value: number): void {
     const { graph, pools, types } = this.#input;
-    const loss = graph.producer[value]! >= 0; // at the bend of a training step
+    const maker = graph.producer[value]!;
+    const comes = this.#input.coming?.includes(value) === true;
+    const loss = maker >= 0 && !comes; // at the bend of a training step
     this.kind[box] = loss ? BoxKind.Loss : BoxKind.Input;
     this.phase[box] = OTHER;
-    this.#write(box, pools.strings.at(graph.valueName[value]!) || (loss ? 'loss' : 'input'), types.text(graph.type[value]!));
+    const other = loss ? 'loss' : comes ? this.#titles.of(maker) : 'input';
+    this.#write(box, pools.strings.at(graph.valueName[value]!) || other, types.text(graph.type[value]!));
   }
 
   #measure(box: number): void {

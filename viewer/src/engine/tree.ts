@@ -56,6 +56,7 @@ interface TreeOptions {
   split: boolean; // phases apart
   hidden: ReadonlySet<number>; // phases that are not shown
   inlined: Uint8Array; // operators that are drawn inside their user (constants)
+  gone?: Uint8Array; // operators that are not shown
   bodies: Bodies;
   opTitle: (node: number) => string;
   phaseNames?: readonly string[];
@@ -262,13 +263,13 @@ class GroupMaker {
 }
 
 /** The group around each operator that is drawn. */
-function groupNodes({ nodes, scope, phase }: Graph, groups: GroupMaker, { inlined, bodies }: TreeOptions, { hidden }: ShownPhases) {
+function groupNodes({ nodes, scope, phase }: Graph, groups: GroupMaker, { inlined, bodies, gone }: TreeOptions, { hidden }: ShownPhases) {
   const nodeGroup = new Int32Array(nodes).fill(-1);
   const isOwner = new Uint8Array(nodes);
   for (const node of bodies.owner) isOwner[node] = 1;
   for (let i = 0; i < nodes; i++) {
     const p = phase[i]!;
-    if (hidden[p] || inlined[i]) continue;
+    if (hidden[p] || inlined[i] || gone?.[i]) continue;
     const body = bodies.bodyOf[i]!;
     const known = isOwner[i] || body >= 0 ? -1 : groups.byScope[groups.key(p, scope[i]!)]!;
     if (known >= 0) nodeGroup[i] = known;
@@ -355,7 +356,8 @@ function listScopes(graph: Graph, { scopes }: Pools): Uint8Array {
  * A constant that is drawn inside its reader belongs to a module all the same: its own, or the nearest that is drawn; of a
  * module in parts, the largest.
  */
-function homes(graph: Graph, groups: Grouping, pools: Pools, { inlined, bodies }: TreeOptions, { hidden, split }: ShownPhases): Int32Array {
+function homes(graph: Graph, groups: Grouping, pools: Pools, options: TreeOptions, { hidden, split }: ShownPhases): Int32Array {
+  const { inlined, bodies, gone } = options;
   const { nodeGroup, scope, phase, parent, labels } = groups;
   const guests = guestsIn(graph, groups, pools);
   if (!inlined.includes(1)) return guests.size ? nodeGroup.map((g, i) => guests.get(i) ?? g) : nodeGroup;
@@ -380,7 +382,7 @@ function homes(graph: Graph, groups: Grouping, pools: Pools, { inlined, bodies }
   for (const [node, group] of guests) home[node] = group;
   for (let i = 0; i < graph.nodes; i++) {
     const p = graph.phase[i]!;
-    if (!inlined[i] || hidden[p]) continue;
+    if (!inlined[i] || hidden[p] || gone?.[i]) continue;
     home[i] = 0;
     for (let s = graph.scope[i]!; s >= 0; s = pools.scopes.parent[s]!) {
       let group = known[key(p, s, bodies.bodyOf[i]!)]!;

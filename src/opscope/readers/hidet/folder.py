@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from opscope.errors import BadInput
-from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.ir import Capture, Origin, Pools, Stage, add_listings
 from opscope.readers.source import Source
 
 from . import printed
@@ -67,7 +67,8 @@ def read_folder(
             warnings = ()
         after = number - 1 if number else None
         took = seconds.get(number) if after is not None else None
-        capture.stages.append(Stage(entry.stem, before.graph, after, took, dict(before.listings), warnings))
+        capture.stages.append(Stage(entry.stem, before.graph, after, took, warnings=warnings))
+        add_listings(capture, number, before.listings)
     if before is None:
         raise BadInput(f"{name}: a folder without graphs of Hidet's passes")
     missing = sorted(set(range(passes[0].number, passes[-1].number)) - {entry.number for entry in passes})
@@ -79,7 +80,7 @@ def read_folder(
 
 def _lost(count: int) -> Iterator[str]:
     if count:
-        yield f"{count} fused operators name what is inside of them, but the stage before does not show it"
+        yield f"{count} fused operators name their contents, but the previous stage does not have them"
 
 
 def _content(entry: Pass) -> bytes:
@@ -122,13 +123,13 @@ def _seconds(folder: Path, names: list[str], profile: Path | None) -> tuple[dict
     for path in _logs(folder):
         found = fitted(names, _text(path))
         if found is not None:
-            beside = path.name if path.parent == folder else f"{path.name}, which lies beside the folder"
+            beside = path.name if path.parent == folder else f"{path.name}, next to the folder"
             return dict(enumerate(found, start=1)), beside
     return {}, ""
 
 
 def _text(path: Path) -> str:
-    return Source.of(path).read(_LARGEST_TEXT).decode("utf-8", "replace")
+    return Source.of(path).unpacked().read(_LARGEST_TEXT).decode("utf-8", "replace")
 
 
 def _logs(folder: Path) -> Iterator[Path]:
