@@ -120,7 +120,7 @@ function holdRows(graph: NestedGraph, { column, row, upward }: Turn, c: number, 
       const todo = [from];
       for (let v = todo.pop(); v !== undefined; v = todo.pop()) {
         if (v === to) return true;
-        for (const w of next.get(v) ?? []) if (!seen.has(w)) todo.push(w), seen.add(w);
+        for (const w of next.get(v) ?? []) if (!seen.has(w)) (todo.push(w), seen.add(w));
       }
       return false;
     };
