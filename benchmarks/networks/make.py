@@ -1,7 +1,7 @@
 """Captures to look at, as .opscope files: every model of step_models.py, some of them in every way of capturing.
 
-    python benchmarks/pictures/make.py OUT [NAME…]
-    python benchmarks/pictures/make.py OUT --files FOLDER…      every file there that can be opened
+python benchmarks/networks/make.py OUT [NAME…]
+python benchmarks/networks/make.py OUT --files FOLDER…      every file there that can be opened
 """
 
 from __future__ import annotations

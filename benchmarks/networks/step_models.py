@@ -1,4 +1,4 @@
-"""Training steps and inference of the kinds of network that people look at, with random weights: full depth, small width.
+"""Training steps and inference of the kinds of network that people look at: random weights, full depth, small width.
 
 `STEPS[name]()` gives a model, its optimizers and a function that runs one step; `CALLS[name]()` a model and its
 arguments. What they compute is what counts for a picture, not how well.
@@ -218,9 +218,7 @@ class Bottleneck(nn.Module):
         self.relu = nn.ReLU(inplace=True)
         self.downsample = None
         if stride != 1 or inside != 4 * mid:
-            self.downsample = nn.Sequential(
-                nn.Conv2d(inside, 4 * mid, 1, stride, bias=False), nn.BatchNorm2d(4 * mid)
-            )
+            self.downsample = nn.Sequential(nn.Conv2d(inside, 4 * mid, 1, stride, bias=False), nn.BatchNorm2d(4 * mid))
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.relu(self.bn1(self.conv1(x)))
@@ -386,7 +384,11 @@ class Res(nn.Module):
 class Attend(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.norm, self.qkv, self.out = nn.GroupNorm(4, width), nn.Conv2d(width, 3 * width, 1), nn.Conv2d(width, width, 1)
+        self.norm, self.qkv, self.out = (
+            nn.GroupNorm(4, width),
+            nn.Conv2d(width, 3 * width, 1),
+            nn.Conv2d(width, width, 1),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.qkv(self.norm(x)).flatten(2).transpose(1, 2).chunk(3, -1)
@@ -441,7 +443,7 @@ class UNet(nn.Module):
         x = self.conv_in(x)
         kept = [x]
         for i, stage in enumerate(self.down):
-            for res, att in zip(stage.res, stage.att):
+            for res, att in zip(stage.res, stage.att, strict=True):
                 x = att(res(x, e))
                 kept.append(x)
             if i + 1 < len(self.down):
@@ -449,7 +451,7 @@ class UNet(nn.Module):
                 kept.append(x)
         x = self.mid2(self.mid_attention(self.mid1(x, e)), e)
         for i, stage in enumerate(self.up):
-            for res, att in zip(stage.res, stage.att):
+            for res, att in zip(stage.res, stage.att, strict=True):
                 x = att(res(torch.cat([x, kept.pop()], 1), e))
             if i + 1 < len(self.up):
                 x = stage.end(F.interpolate(x, scale_factor=2.0))
