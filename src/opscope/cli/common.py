@@ -27,8 +27,9 @@ SOURCES = click.option(
 PROFILE = click.option(
     "--profile",
     type=click.Path(path_type=Path),
-    metavar="REPORT",
-    help="A profile report of the same run (Jittor's jt.profile_scope, as JSON).",
+    metavar="PROFILE",
+    help="A measured profile of the same program: a Chrome trace of torch.profiler (also .gz), or a report of Jittor's "
+    "jt.profile_scope as JSON.",
 )
 TABLES = click.option(
     "--table",

@@ -17,7 +17,8 @@ _NAMED = {
     ),
     "reduction": (
         "sum prod mean max min amax amin max_dim min_dim argmax argmin any all nansum nanmean count_nonzero trace"
-        " cumsum cumprod cummax cummin vector_norm aminmax squared_sum logcumsumexp var std logsumexp var_mean std_mean sort"
+        " cumsum cumprod cummax cummin vector_norm aminmax squared_sum logcumsumexp var std logsumexp var_mean"
+        " std_mean sort"
         " topk median kthvalue mode"
     ),
     "loss": (

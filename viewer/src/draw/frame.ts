@@ -54,6 +54,7 @@ export function noPaint(): Paint {
     litEdges: null,
     links: null,
     fill: null,
+    notes: null,
     change: null,
     changed: null,
     edgeLabels: 'hover',

@@ -124,9 +124,11 @@ export class Renderer {
       hoveredEdge: -1,
       litEdges: null,
       fill: null,
+      notes: null,
       links: null,
       change: null,
       changed: null,
+      numbers: null,
     };
     this.#marks = new Uint8Array(scene.boxes.count);
     this.#edgeAlpha = null;

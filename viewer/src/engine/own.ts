@@ -19,7 +19,7 @@ export interface OwnColumn {
 }
 
 /** What became of a table. */
-export interface Joined {
+export interface Placement {
   name: string;
   columns: string[];
   rows: number;
@@ -59,7 +59,7 @@ async function stored(capture: Capture, stage: number): Promise<OwnColumn[]> {
 }
 
 /** Join a table to the stage in which most of its rows find their place. */
-export async function join(capture: Capture, name: string, columns: Columns): Promise<Joined> {
+export async function join(capture: Capture, name: string, columns: Columns): Promise<Placement> {
   const headers = [...columns.keys()];
   let keys = keyColumns(headers);
   let figures = headers.filter((header) => !keys.has(header) && !(keys.size && OWN_LABELS.includes(plain(header))));
@@ -89,7 +89,7 @@ export async function join(capture: Capture, name: string, columns: Columns): Pr
   );
   for (const header of figures) own.push(columnOf(names.get(header)!, header, columns.get(header)!, best.places));
   const key = columns.get([...keys.keys()][0]!)!;
-  const unmatched = best.places.flatMap((place, row): Joined['unmatched'] => (place ? [] : [[row + 1, textOf(key[row])]]));
+  const unmatched = best.places.flatMap((place, row): Placement['unmatched'] => (place ? [] : [[row + 1, textOf(key[row])]]));
   return { name, columns: [...names.values()], rows, unmatched };
 }
 

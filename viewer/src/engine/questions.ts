@@ -15,6 +15,7 @@ import { items, paths, scopeOf } from './names.ts';
 import { between, sizeOf, trace } from './paths.ts';
 import { csv, table } from './rows.ts';
 import { edgeTensors, tensorFacts } from './tensors.ts';
+import { playback } from './playback.ts';
 import { values } from './values.ts';
 import type { View } from './view.ts';
 
@@ -77,6 +78,7 @@ export const QUESTIONS = {
   edgeTensors: question(edgeTensors),
   tensorFacts: question(tensorFacts, COUNTED),
   summed: question(summed, COUNTED),
+  playback: question(playback, COUNTED),
 };
 
 export function isQuestion(call: string): call is keyof typeof QUESTIONS {
