@@ -45,7 +45,7 @@ def read(path: Path) -> Columns:
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from None
     if data[:4] == b"PAR1":
-        return _parquet(path)
+        return _parquet(path, data)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -112,14 +112,19 @@ def _results(given: Any, title: str = "value") -> list[tuple[str, dict[str, Any]
     return [pair for inner in entry.values() if isinstance(inner, dict | list) for pair in _results(inner, title)]
 
 
-def _parquet(path: Path) -> Columns:
+def _parquet(path: Path, data: bytes) -> Columns:
+    # The end says how long the description before it is; arro3 gives up with a panic where that is not so.
+    if data[-4:] != b"PAR1" or not 0 < int.from_bytes(data[-8:-4], "little") <= len(data) - 12:
+        raise BadInput(f"{path}: not a whole Parquet file: its end is missing")
     from arro3.io import read_parquet
 
     try:
         return _of_arrow(read_parquet(str(path)))
     except BadInput:
         raise
-    except Exception as error:  # arro3 raises plain exceptions
+    except BaseException as error:  # a panic of arro3 is none of Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise BadInput(f"{path}: not a Parquet file that can be read ({error})") from None
 
 

@@ -234,8 +234,8 @@ export class Metrics {
   }
 
   /** The whole stage's; null where nothing adds up. */
-  private total(name: string): number | null {
-    if (name === OUTPUT || name === INTENSITY || name === KERNELS || this.own.has(name)) return null;
+  total(name: string): number | null {
+    if (name === OUTPUT || name === INTENSITY || name === KERNELS || this.own.has(name.split(':')[0]!)) return null;
     let known = this.totals.get(name);
     if (known === undefined) {
       known = 0;

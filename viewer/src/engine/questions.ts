@@ -11,6 +11,7 @@ import { across, changes, drawn, follow } from './history.ts';
 import { kindsOf } from './kinds.ts';
 import { figuresOf, idsOf } from './measured.ts';
 import { TIME } from './metrics.ts';
+import { families, saidOf } from './families.ts';
 import { items, paths, scopeOf } from './names.ts';
 import { between, sizeOf, trace } from './paths.ts';
 import { csv, table } from './rows.ts';
@@ -52,6 +53,8 @@ export const QUESTIONS = {
   // colours
   metric: question(metric, { ...COUNTED, ...MOVES }),
   kernelOf: question(kernelOf, MOVES),
+  families: question(families, { ...COUNTED, ...MOVES }),
+  saidOf: question(saidOf, { ...COUNTED, ...MOVES }),
   // the table
   table: question(table, COUNTED),
   csv: question(csv, COUNTED),

@@ -9,6 +9,7 @@ import { toggle } from './expanding.ts';
 import { grab } from './history.ts';
 import type { Page } from './page.ts';
 import { BoxKind } from '../scene.ts';
+import { takeTable } from './tables.ts';
 import { find, select, selectEdge, stepResult } from './selecting.ts';
 
 const TYPING_MS = 150;
@@ -104,6 +105,7 @@ function bindDrop(page: Page): void {
 
 /** `against`: compared with what is in view. */
 async function drop(page: Page, file: File, against: boolean): Promise<void> {
+  if (await takeTable(page, file)) return;
   const before = { capture: page.state.capture.get(), stage: page.state.stage.get() };
   const { content, name, costs } = await page.services.convert(file);
   await addFile(page, content, name, costs);

@@ -1,7 +1,7 @@
 // The texts of the page, in English and Chinese.
 
 import type { ChangeKind } from '../picture/changes.ts';
-import type { Evidence, ListingKind, Phase } from '../wire/facts.ts';
+import type { Evidence, Family, ListingKind, Phase } from '../wire/facts.ts';
 import { COSTS_EN, COSTS_ZH } from './costwords.ts';
 import { HABITS_EN, HABITS_ZH } from './habitwords.ts';
 
@@ -164,7 +164,29 @@ const EN = {
   tableRows: (n: number, of: number) =>
     n === of ? `${n.toLocaleString()} operators` : `${n.toLocaleString()} of ${of.toLocaleString()} operators match the search`,
   kernel: 'kernel',
-  notColoured: 'uncoloured = unknown',
+  notColoured: (n: number) => `${n.toLocaleString()} unknown`,
+  log: 'log',
+  logHelp: 'Logarithmic scale',
+  rolls: { sum: 'sum', mean: 'mean', max: 'max' },
+  rollHelp: 'Of a module: what of the figures inside',
+  byFamily: 'kind of operator',
+  families: {
+    matmul: 'matrix product',
+    convolution: 'convolution',
+    attention: 'attention',
+    normalization: 'norm',
+    activation: 'activation',
+    elementwise: 'element-wise',
+    reduction: 'reduction',
+    loss: 'loss',
+    pooling: 'pooling',
+    indexing: 'embedding, index',
+    movement: 'shape, copy',
+    recurrent: 'recurrent',
+    optimizer: 'optimizer',
+    random: 'random',
+    other: 'other',
+  } satisfies Record<Family, string>,
   costIs: 'cost is',
   found: (n: number) => `${n.toLocaleString()} found`,
   ops: (n: number) => `${n.toLocaleString()} op${n === 1 ? '' : 's'}`,
@@ -381,7 +403,29 @@ const ZH: Words = {
   pickKernel: '请在左侧选择一个内核，或选择在内核中执行的算子。',
   tableRows: (n, of) => (n === of ? `${n.toLocaleString()} 个算子` : `${of.toLocaleString()} 个算子中有 ${n.toLocaleString()} 个匹配搜索`),
   kernel: '内核',
-  notColoured: '未着色 = 未知',
+  notColoured: (n) => `${n.toLocaleString()} 个未知`,
+  log: '对数',
+  logHelp: '对数刻度',
+  rolls: { sum: '求和', mean: '平均', max: '最大' },
+  rollHelp: '模块：如何汇总内部的数值',
+  byFamily: '算子类别',
+  families: {
+    matmul: '矩阵乘',
+    convolution: '卷积',
+    attention: '注意力',
+    normalization: '归一化',
+    activation: '激活',
+    elementwise: '逐元素',
+    reduction: '归约',
+    loss: '损失',
+    pooling: '池化',
+    indexing: '嵌入、索引',
+    movement: '形状、复制',
+    recurrent: '循环',
+    optimizer: '优化器',
+    random: '随机',
+    other: '其他',
+  },
   costIs: '开销依据',
   found: (n) => `找到 ${n.toLocaleString()} 个`,
   ops: (n) => `${n.toLocaleString()} 个算子`,
