@@ -36,7 +36,7 @@ class Options:
     model: Any = None
     optimizer: Any = None
     how: str = "auto"
-    values: bool = False  # statistics of every tensor, see opscope.record
+    values: bool | str = False  # statistics of every tensor, see opscope.record
     times: bool = False  # seconds of every operator, see opscope.record
     steps: int | None = None  # end the recording after so many steps of every optimizer
 
