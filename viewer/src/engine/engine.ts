@@ -1,19 +1,22 @@
 // The engine: holds the captures, knows what is open, makes pictures and answers questions. Runs in a worker.
 
 import { CHANGES, GHOST } from '../picture/changes.ts';
-import { buildIndex } from '../picture/spatial.ts';
+import { buildIndex, type SceneIndex } from '../picture/spatial.ts';
 import { LayoutCache } from '../layout/nested.ts';
 import { PHASES, ROLES, type Scene } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
 import { drawnIn } from './answers.ts';
+import { beside, mirror, unfoldBoth } from './beside.ts';
+import { compare } from './compare/compare.ts';
+import { Joined } from './compare/join.ts';
 import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
 import { Costs } from './cost.ts';
 import { row } from '../wire/csr.ts';
 import { alone, comingIn, without, type Cut } from './cut.ts';
-import { classes, Diffs, replaced } from './diff.ts';
+import { classes, Diffs, replaced, type StageChanges } from './diff.ts';
 import { boxChanges, kin, overlay, type Kin } from './diffview.ts';
-import type { Aside, Calls, CaptureInfo, Commands, EngineWords, Picture, ViewOptions } from './messages.ts';
+import type { Aside, Calls, CaptureInfo, Chosen, Commands, EngineWords, Picture, ViewOptions } from './messages.ts';
 import { flow } from './flow.ts';
 import { Gradients } from './gradients.ts';
 import { Listings } from './listings.ts';
@@ -42,6 +45,7 @@ const REHEARSED = 4;
 const MOST_REHEARSED = 250_000;
 const NUMBERS = new Intl.NumberFormat('en');
 const CONSTANT = ROLES.indexOf('constant');
+const NO_INDEX = {} as SceneIndex; // until it is made
 
 interface Entry {
   info: CaptureInfo;
@@ -68,7 +72,6 @@ export class Engine implements Served<Commands> {
   private entries: Entry[] = [];
   private views = new Map<string, View>();
   private view!: View; // from the first stage() on
-  private toward = -1; // the stage whose changes are marked in the picture of the one before it
   /** What the page looks boxes up in; a picture without a pointer does without. */
   indexOf: typeof buildIndex = buildIndex;
   /** How many operators, in words of the page's language. */
@@ -127,7 +130,31 @@ export class Engine implements Served<Commands> {
   // -- captures -----------------------------------------------------------------------------------
 
   async load(data: Content, name: string): Promise<CaptureInfo> {
-    const capture = await Capture.open(await bytesOf(data));
+    return this.enter(await Capture.open(await bytesOf(data)), name);
+  }
+
+  /** Two stages as a capture of their own, with what is different between them. */
+  async compare(before: Chosen, after: Chosen): Promise<CaptureInfo> {
+    const place = ({ capture: id, stage }: Chosen) => {
+      const { capture, info } = this.entries[id]!;
+      const { name } = capture.manifest.stages[stage]!;
+      return { capture, stage, name: info.stages.length > 1 ? `${info.name} · ${name}` : info.name };
+    };
+    const joined = Joined.of(place(before), place(after));
+    const [then, now] = joined.manifest.stages;
+    const graphs = [await joined.graph(then!.graph), await joined.graph(now!.graph)] as const;
+    const { changes, links } = await compare(...graphs, joined.pools, (index) => joined.graph(index));
+    joined.link(links);
+    const touched = new Set(changes.flatMap((change) => change.before));
+    return this.enter(joined, `${then!.name} ↔ ${now!.name}`, { before: 0, changes, same: graphs[0].nodes - touched.size });
+  }
+
+  /** The bytes of a capture: its file, and what came later. */
+  bytes(id: number): Uint8Array[] {
+    return this.entries[id]!.capture.files.map((bytes) => bytes.slice());
+  }
+
+  private async enter(capture: Capture, name: string, changed?: StageChanges): Promise<CaptureInfo> {
     const { manifest } = capture;
     const stages = [];
     for (const stage of manifest.stages) {
@@ -156,6 +183,7 @@ export class Engine implements Served<Commands> {
       stages.map((stage) => stage.nodes),
     );
     await diffs.load();
+    if (changed) diffs.set(1, changed);
     for (const [i, stage] of stages.entries()) {
       const diff = diffs.of(i);
       if (!diff) continue;
@@ -186,6 +214,13 @@ export class Engine implements Served<Commands> {
   async stage(id: number, stage: number, options: ViewOptions): Promise<Picture> {
     const before = this.shown && this.view.capture === this.entries[id]!.capture ? this.view : null;
     this.view = await this.viewOf(id, stage, options, before);
+    const diff = options.aligned ? this.view.diffs.of(stage) : null;
+    if (diff) {
+      this.view.twin = {
+        view: await this.viewOf(id, diff.before, plainly(options), null),
+        map: await this.view.diffs.map(diff.before, stage),
+      };
+    }
     return this.picture();
   }
 
@@ -231,18 +266,26 @@ export class Engine implements Served<Commands> {
 
   // -- stages -------------------------------------------------------------------------------------
 
-  /** Another call about another stage, while this one stays in view. `toward`: the stage whose changes are marked. */
-  async aside(stage: number, toward: number, call: Aside, args: unknown[]): Promise<unknown> {
+  /** A question about another stage, while this one stays in view. */
+  async aside(stage: number, call: Aside, args: unknown[]): Promise<unknown> {
     const kept = this.view;
     try {
-      this.view = await this.viewOf(kept.id, stage, { ...kept.options, overlay: undefined }, call === 'stage' ? kept : null);
-      this.toward = toward;
-      if (call === 'stage') return this.picture();
+      this.view = await this.viewOf(kept.id, stage, plainly(kept.options), null);
       return await this.answer(call, args);
     } finally {
       this.view = kept;
-      this.toward = -1;
     }
+  }
+
+  /** Open something in the stage that is drawn beside this one; what both have opens in both. */
+  beside(call: 'open' | 'unfold' | 'reveal', args: unknown[]): Picture {
+    const kept = this.view;
+    if (!kept.twin || !kept.options.aligned) return this.picture();
+    this.view = kept.twin.view;
+    (this[call] as (...of: unknown[]) => Picture)(...args);
+    this.view = kept;
+    mirror(kept.twin.view, kept);
+    return this.picture();
   }
 
   /** Which items of the picture of another stage (as it was last shown) are which of this one. */
@@ -319,6 +362,8 @@ export class Engine implements Served<Commands> {
       cache: new LayoutCache(),
       repeats: new Repeats(ground.graph, tree, drawn, () => ground.outputs, kin),
       visible: ground.visible ?? nothingVisible(),
+      twin: ground.twin ?? null,
+      apart: ground.apart ?? new Set(),
     });
   }
 
@@ -364,6 +409,27 @@ export class Engine implements Served<Commands> {
 
   private picture(): Picture {
     const { view } = this;
+    const twin = view.options.aligned ? view.twin : null;
+    view.apart = new Set();
+    if (twin) {
+      const options = plainly(view.options);
+      if (JSON.stringify(twin.view.options) !== JSON.stringify(options)) this.arrange(twin.view, options);
+      mirror(view, twin.view);
+      unfoldBoth(view, twin.view);
+    }
+    const now = this.drawn(view.byNode);
+    if (!twin) return { ...now, index: this.indexOf(now.scene) };
+    this.view = twin.view;
+    const then = this.drawn(classes(view.diffs.of(view.stage), 'before', twin.view.graph.nodes));
+    this.view = view;
+    const [right, left] = beside(then, now, twin, view);
+    const indexed = (picture: Picture): Picture => ({ ...picture, index: this.indexOf(picture.scene) });
+    return { ...indexed(right), beside: { ...left, picture: indexed(left.picture) } };
+  }
+
+  /** The picture of the view, without an index; `kinds`: the change of each operator. */
+  private drawn(kinds: Uint8Array): Picture {
+    const { view } = this;
     const { graph, tree } = view;
     const drawn = this.draw(view.open, view.cache);
     view.visible = drawn.visible;
@@ -378,13 +444,12 @@ export class Engine implements Served<Commands> {
     const saved = PHASES.map(() => 0);
     const own = tree.nodes - view.ghosts.length;
     view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
-    const kinds = this.toward >= 0 ? classes(view.diffs.of(this.toward), 'before', graph.nodes) : view.byNode;
     const { views, plumbing } = view;
     const aside = { saved, views: 0, plumbing: 0 };
     for (let node = 0; node < Math.min(own, views.length); node++) if (views[node]! >= 0) aside.views++;
     for (let node = 0; node < own; node++) aside.plumbing += plumbing[node]!;
     const hidden = [...(view.cut?.hidden ?? [])];
-    return { scene, index: this.indexOf(scene), open, unfolded, hidden, ...aside, ...boxChanges(view, kinds) };
+    return { scene, index: NO_INDEX, open, unfolded, hidden, ...aside, ...boxChanges(view, kinds) };
   }
 
   /** What is visible with these groups open, and where it is. */
@@ -394,7 +459,7 @@ export class Engine implements Served<Commands> {
     const inputs = inputsOf(view);
     let shown = visible({ ...graph, ...view.flow }, tree, {
       open,
-      unfolded: view.unfolded,
+      unfolded: view.apart.size ? view.unfolded.map((one, g) => (view.apart.has(g) ? 1 : one)) : view.unfolded,
       repeats: view.repeats,
       inputs,
       weight: (value) => types.bytes(graph.type[value]!),
@@ -582,6 +647,11 @@ export class Engine implements Served<Commands> {
     metrics.costs ??= await Costs.read(capture, stage);
     await metrics.measured;
   }
+}
+
+/** Of a stage by itself. */
+function plainly(options: ViewOptions): ViewOptions {
+  return { ...options, overlay: undefined, aligned: undefined };
 }
 
 /** What an open group shows: how many boxes, which groups are boxes of their own, and whether equal neighbours are one box. */

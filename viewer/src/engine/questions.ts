@@ -13,6 +13,7 @@ import { TIME } from './metrics.ts';
 import { items, paths, scopeOf } from './names.ts';
 import { between, sizeOf, trace } from './paths.ts';
 import { csv, table } from './rows.ts';
+import { playback } from './playback.ts';
 import { values } from './values.ts';
 import type { View } from './view.ts';
 
@@ -72,6 +73,7 @@ export const QUESTIONS = {
   roofs: question(roofs, COUNTED),
   totals: question(totals, COUNTED),
   values: question(values),
+  playback: question(playback, COUNTED),
 };
 
 export function isQuestion(call: string): call is keyof typeof QUESTIONS {

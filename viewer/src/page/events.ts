@@ -1,6 +1,7 @@
 // What the user does with the mouse, the search box and files.
 
 import { bindGestures } from '../draw/gestures.ts';
+import { compareGraphs } from './comparing.ts';
 import { addFile } from './files.ts';
 import { openBoxMenu } from './boxmenu.ts';
 import { COMMANDS } from './commands.ts';
@@ -84,16 +85,20 @@ function bindDrop(page: Page): void {
   root.addEventListener('dragover', (event) => {
     event.preventDefault();
     root.classList.add('dropping');
-    root.dataset.drop = page.words().drop;
+    root.dataset.drop = event.altKey ? page.words().dropCompare : page.words().drop;
   });
   for (const name of ['dragleave', 'drop']) root.addEventListener(name, () => root.classList.remove('dropping'));
   root.addEventListener('drop', (event) => {
     event.preventDefault();
-    for (const file of event.dataTransfer?.files ?? []) page.run(drop(page, file));
+    for (const file of event.dataTransfer?.files ?? []) page.run(drop(page, file, event.altKey));
   });
 }
 
-async function drop(page: Page, file: File): Promise<void> {
+/** `against`: compared with what is in view. */
+async function drop(page: Page, file: File, against: boolean): Promise<void> {
+  const before = { capture: page.state.capture.get(), stage: page.state.stage.get() };
   const { content, name, costs } = await page.services.convert(file);
   await addFile(page, content, name, costs);
+  const capture = page.state.capture.get();
+  if (against && before.capture >= 0) await compareGraphs(page, before, { capture, stage: 0 });
 }
