@@ -136,7 +136,12 @@ VALUES = Fact(
         Field("zeros", "how many are zero", optional=True),
         Field("subnormal", "how many are so small that they lose digits", optional=True),
         Field("rms", "the root of the mean of the squares of those that are finite", optional=True),
-        Field("exponents", "how many lie in each range of powers of two, see measurements.EXPONENTS", holds="lists", optional=True),
+        Field(
+            "exponents",
+            "how many lie in each range of powers of two, see measurements.EXPONENTS",
+            holds="lists",
+            optional=True,
+        ),
         Field("sampled", "the exponents and the subnormal numbers are counted in a sample", optional=True),
         Field("hash", "equal numbers have equal ones", holds="text", optional=True),
     ),

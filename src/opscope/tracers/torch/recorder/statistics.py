@@ -28,11 +28,20 @@ class Statistics:
         self._torch = torch
         self._figures: dict[int, Figures] = {}
         self._blocks: dict[Any, _Block] = {}
+        self._unset: set[int] = set()  # storages that hold no numbers yet
         self._whole: dict[int, int] = {}  # storage -> a value that shows all of it, and was not written since
+
+    def made_empty(self, storage: int) -> None:
+        """An operator took memory and wrote nothing there: what lies in it is no number of the program's."""
+        self._unset.add(storage)
 
     def take(self, value: int, tensor: Any, storage: int, is_write: bool) -> None:
         """A tensor that an operator made, wrote, or reads for the first time."""
         torch = self._torch
+        if is_write:
+            self._unset.discard(storage)
+        if storage in self._unset:
+            return
         if tensor.is_meta or type(tensor).__name__ == "FakeTensor":
             return
         tensor = tensor.detach()
@@ -65,12 +74,15 @@ class Statistics:
             if known in block.row_of:
                 block.row_of[value] = block.row_of[known]
 
+    def has_nan(self) -> bool:
+        """Whether any number so far is NaN; devices are waited for."""
+        return any(found.nan for found in self.finish().values())
+
     def finish(self) -> dict[int, Figures]:
         """The figures by value; now devices are waited for."""
-        found = self._figures
+        found = dict(self._figures)
         for block in self._blocks.values():
             found |= block.figures()
-        self._blocks.clear()
         return found
 
 
@@ -139,8 +151,12 @@ _BITS = {
 def _exponents(torch: Any, tensor: Any) -> tuple[int, tuple[int, ...], bool]:
     """How many numbers are subnormal, and how many lie in each range of exponents; of a sample, if it is large."""
     name = str(tensor.dtype).removeprefix("torch.")
-    if name not in _BITS:
-        tensor, name = tensor.to(torch.float32), "float32"
+    lost = 0
+    if name not in _BITS:  # what is subnormal in eight bits is not in 32
+        wide = tensor.to(torch.float32)
+        is_tiny = (wide.abs() < torch.finfo(tensor.dtype).tiny) & (wide != 0)
+        lost = int(is_tiny.sum())
+        tensor, name = torch.where(is_tiny, 0.0, wide), "float32"
     flat = tensor.reshape(-1) if tensor.is_contiguous() else tensor.contiguous().reshape(-1)
     step = -(-flat.numel() // _SAMPLE)
     if step > 1:
@@ -148,13 +164,13 @@ def _exponents(torch: Any, tensor: Any) -> tuple[int, tuple[int, ...], bool]:
     whole, mantissa, exponent = _BITS[name]
     bits = flat.view(getattr(torch, whole)).numpy()
     field = (bits >> mantissa) & ((1 << exponent) - 1)
-    is_tiny = field == 0
-    subnormal = int((is_tiny & ((bits & ((1 << mantissa) - 1)) != 0)).sum()) if is_tiny.any() else 0
+    has_none = field == 0
+    subnormal = int((has_none & ((bits & ((1 << mantissa) - 1)) != 0)).sum()) if has_none.any() else 0
     top = (1 << exponent) - 1
     powers = np.bincount(field.astype(np.int64), minlength=top + 1)
     ranges = (np.arange(1, top) - (top // 2) - _LOWEST) // _WIDTH
     counts = np.bincount(np.clip(ranges, 0, EXPONENTS - 1), powers[1:top], minlength=EXPONENTS).astype(np.int64)
-    return subnormal, tuple(counts.tolist()), step > 1
+    return subnormal + lost, tuple(counts.tolist()), step > 1
 
 
 def _content(torch: Any, tensor: Any) -> str:
@@ -214,6 +230,7 @@ class _Block:
         exponents = torch.frexp(finite)[1]
         is_zero = finite == 0
         tiny = torch.finfo(tensor.dtype).tiny if tensor.is_floating_point() else 0.0
+        is_subnormal = (finite.abs() < tiny) & ~is_zero
         figures = (
             torch.tensor(numbers.numel(), dtype=self._fraction, device=numbers.device),
             torch.isnan(numbers).sum(),
@@ -224,13 +241,13 @@ class _Block:
             torch.where(is_finite, numbers, -infinite).amax(),
             finite.sum(dtype=self._fraction),
             torch.linalg.vector_norm(finite, dtype=self._fraction),
-            ((finite.abs() < tiny) & ~is_zero).sum(),
+            is_subnormal.sum(),
             self._hash(tensor),
         )
         torch.stack([figure.to(self._fraction) for figure in figures], out=row[:_PLAIN])
-        counted = torch.where(is_zero, math.nan, exponents.to(torch.float32) - 1 - _LOWEST)
-        ranges = torch.clamp(counted / _WIDTH, 0, EXPONENTS - 1)
-        counts = torch.histc(torch.where(is_zero, -1.0, ranges).floor(), bins=EXPONENTS, min=0, max=EXPONENTS)
+        ranges = torch.clamp((exponents.to(torch.float32) - 1 - _LOWEST) / _WIDTH, 0, EXPONENTS - 1).floor()
+        ranges = torch.where(is_zero | is_subnormal, -1.0, ranges)  # these have no exponent of their own
+        counts = torch.histc(ranges, bins=EXPONENTS, min=0, max=EXPONENTS)
         row[_PLAIN:].copy_(counts)
 
     def _hash(self, tensor: Any) -> Any:
