@@ -60,6 +60,20 @@ class Flow:
         """`getitem` of a split: a part of the tensor that was split."""
         return self.op[name] == "operator.getitem" and base_name(self.op.get(self.reads[name][0], "")) in LIKE_VIEWS
 
+    @cached_property
+    def free(self) -> dict[str, None]:
+        """Operators that need no tensor: positions, zeros, and what is made of them."""
+        found: dict[str, None] = {}
+        for name, read in self.reads.items():
+            if not self.is_size(name) and all(other in found or self.is_size(other) for other in read):
+                found[name] = None
+        return found
+
+    def is_size(self, name: str) -> bool:
+        """A number of the shapes, no tensor."""
+        text = self.inputs.get(name) or (self.nodes[name].annotation if name in self.nodes else "")
+        return text.startswith("Sym")
+
     def type(self, name: str) -> tuple[str, tuple[Dim, ...]] | None:
         text = self.inputs.get(name) or (self.nodes[name].annotation if name in self.nodes else "")
         found = annotation(text) if text else None
