@@ -25,11 +25,27 @@ _FUNCTIONS = re.compile(
     r"\b(exp|exp2|expm1|exp_u20|fexp_u20|tanh|erf|erfc|rsqrt|log|log1p|log2|sin|cos|sqrt|atan2?|pow|sigmoid)\("
 )
 _KNOWN = {"exp_u20": "exp", "fexp_u20": "exp", "sigmoid": "exp", "rsqrt": "sqrt", "erfc": "erf"}
-_REDUCED = re.compile(r"\btmp_acc\d|\bwelford|\btl\.(?:sum|reduce)\(|triton_helpers\.(?:max2|min2|any|welford|prod|max_with)")
+_REDUCED = re.compile(
+    r"\btmp_acc\d|\bwelford|\btl\.(?:sum|reduce)\(|triton_helpers\.(?:max2|min2|any|welford|prod|max_with)"
+)
 REDUCTIONS = frozenset(
     f"aten.{name}"
-    for name in ("sum", "mean", "amax", "amin", "max", "min", "prod", "any", "all", "argmax", "argmin", "var_mean", "var")
-) | {"prims.prepare_softmax_online"}
+    for name in (
+        "sum",
+        "mean",
+        "amax",
+        "amin",
+        "max",
+        "min",
+        "prod",
+        "any",
+        "all",
+        "argmax",
+        "argmin",
+        "var_mean",
+        "var",
+    )
+) | {"prims.prepare_softmax_online"}  # fmt: skip
 # The same words for operators; one that is in neither says nothing.
 FUNCTIONS = {
     "aten.exp": "exp", "aten.sigmoid": "exp", "prims.prepare_softmax_online": "exp", "aten.expm1": "expm1",
@@ -125,7 +141,8 @@ class _Reading:
                     found.inputs.add(name)
             elif name in self.made:
                 found.take(self.made[name])
-        found.functions.update(_KNOWN.get(name, name) for name in _FUNCTIONS.findall(text))
+        names: list[str] = _FUNCTIONS.findall(text)
+        found.functions.update(_KNOWN.get(name, name) for name in names)
         if _REDUCED.search(text):
             found.functions.add("reduce")
         return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
+from typing import cast
 
 from opscope.ir.pools import Dim
 from opscope.readers.torch.names import VIEWS, base_name, op_name
@@ -11,6 +13,13 @@ from .annotations import annotation
 from .printed import Node, Printed, names_in
 
 LIKE_VIEWS = VIEWS | {"aten.reshape", "aten._unsafe_view", "prims.view_of", "prims.broadcast_in_dim"}
+
+
+def flow_of(printed: Printed) -> Flow:
+    """The flow of a graph, made once."""
+    if printed.flow is None:
+        printed.flow = Flow(printed)
+    return cast("Flow", printed.flow)
 
 
 class Flow:
@@ -78,3 +87,17 @@ class Flow:
         text = self.inputs.get(name) or (self.nodes[name].annotation if name in self.nodes else "")
         found = annotation(text) if text else None
         return (found.dtype, found.shape) if found else None
+
+    def borrow_places(self) -> None:
+        """Operators that the compiler put in have no line: theirs is that of who reads them, or of what they read."""
+        names = [name for name, node in self.nodes.items() if node.place is None]
+        for name in reversed(names):
+            self._borrow(name, self.readers.get(name, ()), "its reader")
+        for name in names:
+            self._borrow(name, self.reads[name][::-1], "what it reads")
+
+    def _borrow(self, name: str, others: Iterable[str], whose: str) -> None:
+        node = self.nodes[name]
+        place = next((self.nodes[other].place for other in others if other in self.nodes), None)
+        if node.place is None and place is not None:
+            node.place, node.borrowed = place, whose

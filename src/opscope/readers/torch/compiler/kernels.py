@@ -21,7 +21,7 @@ from opscope.readers.torch.names import base_name, op_name
 from . import dependence
 from .compilation import Part
 from .computable import Computable, sweep
-from .flow import LIKE_VIEWS, Flow
+from .flow import LIKE_VIEWS, flow_of
 from .printed import Printed
 from .wrapper import FragmentNode, Kernel, Launch, Output
 
@@ -66,7 +66,7 @@ class _Found:
 
 class _Placing:
     def __init__(self, printed: Printed, output: Output, part: Part) -> None:
-        self.flow = Flow(printed)
+        self.flow = flow_of(printed)
         self.output = output
         self.part = part
         self.reported = part.reported
@@ -243,14 +243,16 @@ class _Placing:
             if whole in written:
                 continue
             known = self.holds.get(whole, "")
-            cat = known if known in cats else next(
-                (c for c in cats if len(set(self.flow.reads[c])) == len(names) and self.fits(whole, c) and c not in self.stored), ""
-            )  # fmt: skip
+            cat = known if known in cats else next((cat for cat in cats if self.could_hold(whole, names, cat)), "")
             if cat and len(self.flow.reads[cat]) == len(names):
                 cats.remove(cat)
                 self.hold(whole, cat)
                 for name, operand in zip(names, self.flow.reads[cat], strict=True):
                     self.pieces[name] = (cat, operand)
+
+    def could_hold(self, whole: str, parts: Sequence[str], cat: str) -> bool:
+        fits = len(set(self.flow.reads[cat])) == len(parts) and self.fits(whole, cat)
+        return fits and cat not in self.stored
 
     def set_aside(self) -> None:
         """What is known of a buffer that is written more than once is what it holds in the end."""
@@ -323,7 +325,9 @@ class _Placing:
             self.made[kernel.name] = dependence.results(kernel.code, kernel.parameters)
         made = self.made[kernel.name]
         of = self.buffers_of(launch, kernel)
-        reads = {self.flow.base(self.holds[name]) for name in launch.writes if name in self.writer and self.holds.get(name)}
+        reads = {
+            self.flow.base(self.holds[name]) for name in launch.writes if name in self.writer and self.holds.get(name)
+        }
         for parameter, buffer in of.items():
             if not made or any(parameter in entry.inputs for entry in made.values()):
                 reads |= self.leaves_of(buffer, launch)
@@ -357,7 +361,7 @@ class _Placing:
                 unknown.setdefault(key, []).append((buffer, leaves, functions))
         for rows in unknown.values():
             chosen = self.choose(rows, around, sure, set(found.values.values()))
-            for (buffer, leaves, functions), value in zip(rows, chosen, strict=False):
+            for (buffer, _, _), value in zip(rows, chosen, strict=False):
                 found.values[buffer] = value
                 found.nodes += around.behind(value)
             for buffer, leaves, functions in rows[len(chosen) :]:
