@@ -52,8 +52,8 @@ def record(
 
     `values="stats"` keeps figures of every tensor and no numbers: also of inputs, and of parameters before and after
     the step; NaN, infinite, zero and subnormal numbers, min, max, mean, rms, how the exponents are distributed, and a
-    hash of the bits. They are computed where the tensor is; the program never waits for them. `Capture.origins` then says
-    where numbers that are not finite were born.
+    hash of the bits. They are computed where the tensor is; the program never waits for them. `Capture.origins` then
+    says where numbers that are not finite were born.
 
     Where a framework cannot do one of them, OpscopeError says why. The capture is empty while the block runs. An
     exception in the block goes through and leaves the framework as it was; the capture then holds what ran until then,
