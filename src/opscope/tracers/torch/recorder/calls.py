@@ -50,12 +50,21 @@ class Calls:
         self._modes = private.modes_here(torch)
         self.lock = threading.RLock()  # several threads may write to what is recorded
         self.unseen: list[int] = []  # calls in threads that are not recorded
+        self._torch = torch
         self._handles = private.watch_modules(torch, self._enter, self._leave)
 
-    def remove(self) -> None:
+    def pause(self) -> None:
+        """Compiled code is compiled without our hooks in it, and would be compiled again because of them."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
+
+    def resume(self) -> None:
+        if not self._handles:
+            self._handles = private.watch_modules(self._torch, self._enter, self._leave)
+
+    def remove(self) -> None:
+        self.pause()
         self.active.clear()
 
     def _enter(self, module: Any, args: Any) -> None:
