@@ -31,7 +31,7 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
         return graphs.capture(how, target, args, kwargs, caller=caller)
     if how == "auto" and not args and not kwargs and (found := existing(target)) is not None:
         return found
-    return record_call(target, args, kwargs, caller=caller)
+    return record_call(target, args, kwargs, caller=caller, compiled=how != "record")
 
 
 # What is asked less often is imported when it is asked.

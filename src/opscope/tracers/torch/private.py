@@ -13,10 +13,11 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Generator
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, cast
 
 from opscope.tracers.arguments import attributes_of, is_a
+from opscope.tracers.frames import locals_of
 from opscope.tracers.imports import AfterImport
 
 # -- the recorder -------------------------------------------------------------------------------
@@ -513,3 +514,18 @@ def leaves_behind(outputs: list[Any]) -> list[Any]:
             found.setdefault(id(variable), variable)
         todo += [following for following, _ in function.next_functions]
     return list(found.values())
+
+
+def compiled_call(frame: FrameType) -> tuple[str, str, str]:
+    """Of torch's function around a compiled one: what was compiled, by which backend, and where that is written."""
+    held = locals_of(frame)
+    function, callback = held.get("fn"), held.get("callback")
+    owner = getattr(function, "__self__", function)
+    name = getattr(function, "__qualname__", "") if not is_a(owner, the_torch().nn.Module) else type(owner).__name__
+    innermost = find("torch._dynamo.eval_frame", "innermost_backend")
+    backend = innermost(callback) if innermost is not None and callable(callback) else None
+    said = getattr(backend, "compiler_name", "") or getattr(backend, "__name__", "") or type(backend).__name__
+    forward = getattr(owner, "forward", function)
+    code = getattr(forward, "__code__", None)
+    where = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+    return str(name) or "a function", str(said) if backend is not None else "", where

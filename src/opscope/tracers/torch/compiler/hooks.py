@@ -139,3 +139,11 @@ def separate(function: Callable[..., Any]) -> dict[str, Any]:
     """Options of torch.compile that keep what it compiles apart from what others compiled of the same code."""
     known: Sequence[str] = list(inspect.signature(function).parameters)
     return {"isolate_recompiles": True} if "isolate_recompiles" in known else {}
+
+
+def direction(graph: Any) -> str:
+    """Whether a compiled graph is of a forward or a backward pass."""
+    known: Any = getattr(graph, "fx_kwargs", None) or {}
+    if known.get("is_backward"):
+        return "backward"
+    return "inference" if known.get("is_inference") else "forward"

@@ -6,8 +6,9 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from types import CodeType, FrameType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from opscope.tracers.arguments import is_a
 from opscope.tracers.frames import frame_at, locals_of
@@ -29,6 +30,49 @@ _LEVELS = {
 }
 
 
+@dataclass
+class Compiled:
+    """A graph that Inductor has compiled."""
+
+    graph: Any
+    id: dict[str, int]  # the compilation; empty where that was before
+    direction: str  # forward, backward, inference; "" where it is not known
+    is_new: bool  # compiled while we watched
+    runs: int = 0
+
+
+class Missed(NamedTuple):
+    """A call of something compiled in which no compiled code ran."""
+
+    name: str
+    backend: str
+    where: str
+
+
+class Calls:
+    """Calls of what torch.compile returned."""
+
+    def __init__(self) -> None:
+        self.ran = 0  # compiled graphs, so far
+        self.count = 0
+        self.missed: dict[Missed, int] = {}
+        self._open: dict[int, int] = {}  # frame -> what had run before it
+
+    @property
+    def is_inside(self) -> bool:
+        return bool(self._open)
+
+    def passed(self, frame: FrameType) -> None:
+        """Torch's function around the call switches its compiler on, and later off again."""
+        before = self._open.pop(id(frame), None)
+        if before is None:
+            self._open[id(frame)] = self.ran
+            self.count += 1
+        elif before == self.ran:
+            missed = Missed(*private.compiled_call(frame))
+            self.missed[missed] = self.missed.get(missed, 0) + 1
+
+
 class Watch:
     """Torch's compiler, watched between `open` and `close`. Whatever goes wrong in the watching, it compiles as ever."""
 
@@ -36,7 +80,10 @@ class Watch:
         self.stream = Stream()
         self.modules = Modules(models)
         self.trouble: list[str] = []
-        self.runs: list[Any] = []  # compiled graphs that ran, each once; see Ran
+        self.graphs: dict[int, Compiled] = {}  # the compiled graphs that were made or ran, by id
+        self.calls = Calls()
+        self.on_run: Callable[[Compiled, Any, Callable[[], Any]], Any] = lambda compiled, inputs, run: run()
+        self.on_compiled_code: Callable[[bool], None] = lambda is_inside: None
         self._hooks = Hooks()
         self._passes = Passes(self.stream, self._print)
         self._schedules: dict[int, list[Schedule]] = {}  # by thread
@@ -60,6 +107,9 @@ class Watch:
         wrap(hooks.LOOK_UP, self._look_up)
         for place in hooks.SAVES:
             wrap(place, self._save)
+        wrap(hooks.COMPILES, self._compiles)
+        wrap(hooks.RUNS, self._runs)
+        wrap(hooks.ENTERS, self._enters)
         self.stream.before_code = self._before_code
         self.stream.began = self._began
         self._is_on = True
@@ -243,3 +293,43 @@ class Watch:
             return None if self._is_on and key in self._cached else original(key, *args, **kwargs)
 
         return write
+
+    # -- compiled graphs ------------------------------------------------------------------------------
+
+    def _compiles(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def compile_inner(*args: Any, **kwargs: Any) -> Any:
+            made = original(*args, **kwargs)
+            if self._is_on:
+                with self._safely():
+                    found = hooks.compile_id()
+                    word = "backward" if kwargs.get("is_backward") else ""
+                    word = word or ("inference" if kwargs.get("is_inference") else "forward")
+                    self.graphs[id(made)] = Compiled(made, found, word, is_new=True)
+            return made
+
+        return compile_inner
+
+    def _runs(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(graph: Any, inputs: Any) -> Any:
+            if not self._is_on:
+                return original(graph, inputs)
+            compiled = self.graphs.get(id(graph))
+            if compiled is None or compiled.graph is not graph:
+                compiled = self.graphs[id(graph)] = Compiled(graph, {}, hooks.direction(graph), is_new=False)
+            compiled.runs += 1
+            self.calls.ran += 1
+            return self.on_run(compiled, inputs, lambda: original(graph, inputs))
+
+        return call
+
+    def _enters(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def set_frame(callback: Any) -> Any:
+            if self._is_on:
+                frame = frame_at(1)
+                if frame.f_code.co_name == "compile_wrapper":
+                    with self._safely():
+                        self.calls.passed(frame)
+                        self.on_compiled_code(self.calls.is_inside)
+            return original(callback)
+
+        return set_frame

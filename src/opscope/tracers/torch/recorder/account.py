@@ -66,6 +66,7 @@ class Account:
     lost: list[Lost]
     unseen: list[int]  # calls of modules in threads that were not recorded
     unmeasured: dict[str, int]  # why the numbers of values could not be taken, and how often
+    runs_compiled: bool  # what torch.compile compiled ran compiled; else as it is written
 
 
 class Columns:

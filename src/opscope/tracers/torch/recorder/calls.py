@@ -36,8 +36,16 @@ class Active(NamedTuple):
 
 class Calls:
     def __init__(
-        self, torch: Any, modules: Modules, places: Places, base: FrameType | None, *, lean: bool = False
+        self,
+        torch: Any,
+        modules: Modules,
+        places: Places,
+        base: FrameType | None,
+        *,
+        lean: bool = False,
+        compiled: bool = False,
     ) -> None:
+        self._compiled = compiled  # what torch.compile made of a module is called in its place
         self._modules = modules
         self._places = places
         self._lean = lean
@@ -68,6 +76,7 @@ class Calls:
         self.active.clear()
 
     def _enter(self, module: Any, args: Any) -> None:
+        module = private.uncompiled(module) if self._compiled else module
         frame, thread = frame_at(1), threading.get_ident()
         if thread != self._home and not self._modes():
             self._enter_unseen(module, frame, thread)
@@ -95,6 +104,7 @@ class Calls:
                 self.active[thread] = [Active(self.unseen[-1], id(module), frame, 0)]
 
     def _leave(self, module: Any, args: Any, result: Any) -> None:
+        module = private.uncompiled(module) if self._compiled else module
         thread = threading.get_ident()
         stack = self.active.get(thread)
         while stack:

@@ -19,6 +19,8 @@ from opscope.tracers.session import NothingRecorded
 from opscope.tracers.torch import private
 from opscope.tracers.torch.parts import parts
 
+from opscope.tracers.torch.compiler.recording import CompiledCode
+
 from .account import Account, Names, StepEnd
 from .assemble import assemble
 from .calls import Calls
@@ -38,7 +40,8 @@ _CANNOT_SAY = (RuntimeError, ValueError, NotImplementedError, AttributeError, Ty
 class Session(session.Session):
     """With `steps`, the recording ends when every optimizer has made so many.
     `lean`: without source lines, for counting only. `fakes`: the mode of the fake tensors that are counted on.
-    `before_write`: is called with the tensors that an operator is about to write."""
+    `before_write`: is called with the tensors that an operator is about to write.
+    `compiled`: what torch.compile has compiled, or compiles, runs compiled; else it runs as it is written."""
 
     def __init__(
         self,
@@ -56,7 +59,9 @@ class Session(session.Session):
         lean: bool = False,
         fakes: Any = None,
         before_write: Callable[[list[Any]], None] | None = None,
+        compiled: bool = False,
     ) -> None:
+        models = _as_written(models) if compiled else models
         self._torch = torch
         self._root = os.path.dirname(torch.__file__) + os.sep
         self._caller: FrameType | None = caller
@@ -76,9 +81,9 @@ class Session(session.Session):
         self._lean = lean
         self._places = Places(torch)
         self._memory = Memory(torch)
-        self._modules = Modules(list(models), main, hide_root)
+        self._modules = Modules(list(models), private.uncompiled(main) if compiled else main, hide_root)
         base = caller.f_back
-        self._calls = Calls(torch, self._modules, self._places, base, lean=lean)
+        self._calls = Calls(torch, self._modules, self._places, base, lean=lean, compiled=compiled)
         self._recorder = Recorder(
             torch,
             self._memory,
@@ -98,14 +103,19 @@ class Session(session.Session):
         self._names = Names()
         self._mode: Any = None
         self._aside = contextlib.ExitStack()
+        self._compiled = CompiledCode(list(models), self._recorder, self._calls) if compiled else None
         try:
-            self._aside.enter_context(private.without_compiler())
+            if self._compiled is None:
+                self._aside.enter_context(private.without_compiler())
             self._aside.enter_context(private.no_word_about_hooks())
             for name, optimizer in optimizers:
                 self._know_optimizer(optimizer, name)
             self._take_names(given)
             self._mode = make_mode(self._recorder)
             self._mode.__enter__()
+            if self._compiled is not None:
+                self._aside.callback(self._compiled.close)
+                self._compiled.open(self._mode)
             self._threads.open()
         except BaseException:
             self.abort()
@@ -129,6 +139,8 @@ class Session(session.Session):
                     + "".join(f" ({lost.op}: {lost.reason})" for lost in self._recorder.lost[:1])
                 )
             capture = assemble(self._account(result))
+            if self._compiled is not None:
+                capture = self._compiled.joined(capture)
         finally:
             self._memory.release()
         # torch's own text is the same for everybody, and longer than most models.
@@ -168,6 +180,7 @@ class Session(session.Session):
             lost=self._recorder.lost,
             unseen=self._calls.unseen,
             unmeasured=dict(self._recorder.unmeasured),
+            runs_compiled=self._compiled is not None,
         )
 
     # -- names ----------------------------------------------------------------------------------
@@ -272,6 +285,15 @@ def models_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, Any]
             inside.add(id(module))
             named.append((name, module))
     return named
+
+
+def _as_written(models: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """The models that torch.compile was given, instead of what it made of them."""
+    found: dict[int, tuple[str, Any]] = {}
+    for name, module in sorted(models, key=lambda model: private.uncompiled(model[1]) is not model[1]):
+        plain = private.uncompiled(module)
+        found.setdefault(id(plain), (name, plain))
+    return list(found.values())
 
 
 def optimizers_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, Any]]:
