@@ -8,28 +8,25 @@ A failure is written to `fuzz-failures/` with the seed that makes it again.
 from __future__ import annotations
 
 import argparse
-import copy
+import gzip
 import io
-import json
 import multiprocessing
-import pickle
-import pickletools
 import random
-import re
 import resource
 import signal
-import struct
 import sys
+import tarfile
 import tempfile
 import time
 import traceback
+import warnings
 import zipfile
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import opscope
+from mutations import changed
 from opscope.analysis import summary
 from opscope.capture import Capture
 from opscope.ir import verify_capture
@@ -62,7 +59,41 @@ def samples() -> dict[str, bytes]:
             found[out.name] = out.read_bytes()
             # As another tool would write it: then our reader takes all attributes as they are.
             found[f"other.{out.name}"] = found[out.name].replace(b"opscope 1", b"other", 1)
-    return found | torch_samples() | megengine_samples() | hidet_samples() | paddle_samples()
+    plain = found | torch_samples() | megengine_samples() | hidet_samples() | paddle_samples()
+    return plain | opscope_samples() | compiler_samples() | packed_samples()
+
+
+def opscope_samples() -> dict[str, bytes]:
+    """Captures with all there is: stages, links, bodies, groups, times, values, costs, texts; and older versions."""
+    paths = [path for name in ("page", "measured", "older") for path in sorted((DATA / name).glob("*.opscope"))]
+    return {f"{path.parent.name}-{path.name}": path.read_bytes() for path in paths}
+
+
+def compiler_samples() -> dict[str, bytes]:
+    """TORCH_TRACE logs."""
+    paths = sorted((DATA / "torch" / "trace").glob("*.gz"))
+    return {path.name.replace(".log.gz", ".trace.log"): gzip.decompress(path.read_bytes()) for path in paths}
+
+
+def packed_samples() -> dict[str, bytes]:
+    """Dump folders in zip and tar files, and compressed files."""
+    folders = [DATA / "hidet" / version / "outs" for version in ("0.2.1", "0.6.1")]
+    folders += [DATA / "paddle" / name for name in ("example_dump", "stacks_dump")]
+    found: dict[str, bytes] = {}
+    for folder in folders:
+        out = io.BytesIO()
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size < LARGEST]
+        with zipfile.ZipFile(out, "w") as archive:
+            for path in files:
+                archive.write(path, str(path.relative_to(folder.parent)))
+        found[f"{folder.parent.name}-{folder.name}.zip"] = out.getvalue()
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        archive.add(DATA / "paddle" / "example_dump", "example_dump")
+    found["dump.tar"] = out.getvalue()
+    for path in (DATA / "jittor" / "simple_model.pkl", DATA / "torch" / "chakra.json"):
+        found[f"{path.name}.gz"] = gzip.compress(path.read_bytes())
+    return found
 
 
 def megengine_samples() -> dict[str, bytes]:
@@ -102,239 +133,6 @@ def hidet_samples() -> dict[str, bytes]:
     return found
 
 
-def mutate(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
-    """A few changes: flipped bytes, cut or doubled pieces, numbers at their limits, pieces of other files."""
-    out = bytearray(data)
-    for _ in range(rng.choice([1, 1, 1, 2, 3, 8])):
-        at = rng.randrange(len(out) + 1)
-        kind = rng.randrange(8)
-        if kind == 0 and out:
-            out[at % len(out)] = rng.randrange(256)
-        elif kind == 1 and out:
-            out[at % len(out)] ^= 1 << rng.randrange(8)
-        elif kind == 2:
-            del out[at : at + rng.choice([1, 2, 4, 100, 5000])]
-        elif kind == 3:
-            out[at:at] = out[at : at + rng.choice([1, 4, 64, 3000])]
-        elif kind == 4:
-            out[at : at + 4] = rng.choice([b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\x00\x00\x00\x80", bytes(4)])
-        elif kind == 5:
-            out[at:at] = rng.choice(
-                [b"\x93", b"R", b"c", b"(", b"}", b"]", b"u", b"s", b".", b"r\xff\xff\xff\x7f", b"\x8d"]
-            )
-        elif kind == 6:
-            other = rng.choice(others)
-            start = rng.randrange(len(other))
-            out[at : at + 32] = other[start : start + rng.choice([8, 64, 1000])]
-        else:
-            del out[at:]
-    return bytes(out)
-
-
-def mutate_member(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
-    """A zip file that is whole, with changes inside of one member, or to which members there are."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = {info.filename: archive.read(info.filename) for info in archive.infolist()}
-    wanted = (".json", ".py", ".pkl", "_pkl", ".arrow")  # weights and version files teach little
-    name = rng.choice([name for name in members if name.endswith(wanted)] or list(members))
-    if name.endswith(".arrow") and rng.random() < 0.9:
-        members[name] = mutate_arrow(members[name], rng)
-    elif name.endswith(".json") and rng.random() < 0.7:
-        members[name] = mutate_inside(name, members[name], rng)
-    elif name.endswith(".py") and rng.random() < 0.7:
-        members[name] = mutate_code(members[name].decode(), rng).encode("utf-8", "surrogatepass")
-    elif rng.random() < 0.05:
-        del members[name]
-    elif rng.random() < 0.05:
-        members[name] = rng.choice(list(members.values()))
-    else:
-        members[name] = mutate(members[name], rng, others)
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return out.getvalue()
-
-
-def mutate_arrow(data: bytes, rng: random.Random) -> bytes:
-    """Numbers of 2, 4 and 8 bytes of an Arrow file at their limits: offsets, lengths, counts, kinds, cells."""
-    out = bytearray(data)
-    width, code = rng.choice([(2, "<H"), (4, "<I"), (4, "<I"), (8, "<Q")])
-    # What describes the table stands in front; behind it come the cells.
-    end = len(out) if rng.random() < 0.3 else min(len(out), 1500)
-    for _ in range(rng.choice([1, 1, 2, 4])):
-        at = rng.randrange(max(1, end // width)) * width
-        if at + width > len(out):
-            continue
-        number = struct.unpack_from(code, out, at)[0]
-        most = (1 << 8 * width) - 1
-        odd = [
-            0,
-            1,
-            7,
-            8,
-            number + 1,
-            number - 1,
-            number * 2,
-            number + 8,
-            1 << 31,
-            (1 << 31) - 1,
-            most,
-            most - 7,
-            len(out),
-        ]
-        struct.pack_into(code, out, at, rng.choice(odd) & most)
-    return bytes(out)
-
-
-def mutate_directory(data: bytes, rng: random.Random) -> bytes:
-    """The list of members at the end of a zip file: sizes, offsets, methods and names that are not so."""
-    out = bytearray(data)
-    start = out.rfind(b"PK\x05\x06")
-    first = out.find(b"PK\x01\x02")
-    if start < 0 or first < 0:
-        return bytes(out)
-    for _ in range(rng.choice([1, 2, 5])):
-        width = rng.choice([1, 2, 4])
-        at = rng.randrange(first, len(out) - width)
-        out[at : at + width] = rng.choice([b"\xff" * width, bytes(width), rng.randbytes(width)])
-    return bytes(out)
-
-
-def mutate_opcodes(data: bytes, rng: random.Random) -> bytes:
-    """Opcodes of a pickle left out, doubled, or put elsewhere: each whole, with its argument."""
-    places = [place for *_, place in pickletools.genops(data)] + [len(data)]
-    parts = [data[a:b] for a, b in pairwise(places)]
-    extra = [
-        b"(",
-        b"t",
-        b"\x86",
-        b"2",
-        b"\x94",
-        b"h\x00",
-        b"d",
-        b"s",
-        b"u",
-        b"0",
-        b"\x8f",
-        b"\x91",
-        b"I" + b"9" * 30 + b"\n",
-    ]
-    for _ in range(rng.choice([1, 2, 5, 30])):
-        at = rng.randrange(len(parts))
-        kind = rng.randrange(4)
-        if kind == 0:
-            del parts[at]
-        elif kind == 1:
-            parts[at:at] = parts[at : at + rng.choice([1, 3, 40])]
-        elif kind == 2:
-            parts[at:at] = [rng.choice(extra)] * rng.choice([1, 1, 2, 60])
-        else:
-            other = rng.randrange(len(parts))
-            parts[at], parts[other] = parts[other], parts[at]
-        parts = parts or [b"."]
-    return b"".join(parts)
-
-
-def mutate_code(text: str, rng: random.Random) -> str:
-    """Words and lines of code changed for others of the same code, so that most of it still parses."""
-    for _ in range(rng.choice([1, 2, 5, 20])):
-        words = re.split(r"(\w+|\n)", text)
-        at = rng.randrange(len(words))
-        kind = rng.randrange(5)
-        if kind == 0:
-            lines = text.split("\n")
-            lines.insert(rng.randrange(len(lines)), rng.choice(lines))
-            text = "\n".join(lines)
-            continue
-        if kind == 1:
-            lines = text.split("\n")
-            del lines[rng.randrange(len(lines))]
-            text = "\n".join(lines) or "x"
-            continue
-        if kind == 2:
-            words[at] = rng.choice(["self", "torch", "None", "-1", "[]", "()", "x" * 50, "if", "while", "1e999", "0x1"])
-        elif kind == 3:
-            words[at] = rng.choice(words)
-        else:
-            words[at] = words[at] * 2
-        text = "".join(words) or "x"
-    return text
-
-
-ODD: list[Any] = [
-    2**61,
-    10**30,
-    10**400,
-    -(2**63),
-    "[" * 3000,
-    "1e999",
-    "a\nb\x1b[31m",
-    None,
-    -1,
-    0,
-    2**31,
-    2**40,
-    1.5,
-    True,
-    "",
-    "x" * 1000,
-    "\ud800",
-    [],
-    {},
-    [[]],
-    {"": {}},
-    (1, 2),
-    b"x",
-]
-
-
-def mutate_inside(name: str, data: bytes, rng: random.Random) -> bytes:
-    """A pickle or JSON that is whole, but says odd things: this reaches the reader itself."""
-    root = json.loads(data) if name.endswith(".json") else pickle.loads(data)
-    for _ in range(rng.choice([1, 2, 5, 20])):
-        place: Any = root
-        for _ in range(rng.randrange(1, 6)):  # walk down into some container
-            inside = list(place.values()) if isinstance(place, dict) else list(place)
-            deeper = [item for item in inside if isinstance(item, dict | list) and item]
-            if not deeper:
-                break
-            place = rng.choice(deeper)
-        if not place:
-            continue
-        key = rng.choice(list(place)) if isinstance(place, dict) else rng.randrange(len(place))
-        kind = rng.randrange(4)
-        if kind == 0:
-            place[key] = copy.deepcopy(rng.choice(ODD))  # its own: the next change may go into it
-        elif kind == 1:
-            del place[key]
-        elif kind == 2 and isinstance(place[key], int):
-            place[key] += rng.choice([1, -1, 7, 10**6])
-        elif isinstance(place, dict):
-            place[rng.choice([key, "new", 5, 10**9])] = place[rng.choice(list(place))]
-        else:
-            place.append(rng.choice(place))
-    if name.endswith(".json"):
-        return json.dumps(root, default=str, skipkeys=True).encode()
-    return pickle.dumps(root, rng.randrange(2, 6))
-
-
-def changed(name: str, data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
-    """One mutation, mostly one that knows the format."""
-    is_zip = zipfile.is_zipfile(io.BytesIO(data))
-    if name.endswith(".pkl") and rng.random() < 0.3:
-        return mutate_opcodes(data, rng)
-    if name.endswith((".pkl", ".json")) and rng.random() < 0.6:
-        return mutate_inside(name, data, rng)
-    if is_zip and rng.random() < 0.15:
-        return mutate_directory(data, rng)
-    if is_zip and rng.random() < 0.8:
-        return mutate_member(data, rng, others)
-    if name.endswith((".log", ".dot", ".txt")) and rng.random() < 0.6:
-        return mutate_code(data.decode("utf-8", "replace"), rng).encode("utf-8", "surrogatepass")
-    return mutate(data, rng, others)
-
-
 def attempt(name: str, data: bytes) -> str:
     """Open the bytes and use what is in them; "read" or "refused". Anything else is a failure."""
     try:
@@ -344,13 +142,14 @@ def attempt(name: str, data: bytes) -> str:
     except opscope.OpscopeError as error:
         refusal = error
     else:
-        return used(capture)
+        return used(capture, random.Random(len(data)))
     check_line(refusal)
-    assert str(refusal).startswith(f"{name}: "), f"the error does not name the file: {refusal}"
+    assert "more memory than there is" not in str(refusal), "more than 1 GB"
+    assert str(refusal).startswith((f"{name}: ", f"{name}/")), f"the error does not name the file: {refusal}"
     return "refused"
 
 
-def used(capture: Capture) -> str:
+def used(capture: Capture, rng: random.Random) -> str:
     verify_capture(capture)
     if sum(stage.graph.n_nodes for stage in capture.stages) > MANY:  # the same code runs for small ones
         return "read"
@@ -359,9 +158,38 @@ def used(capture: Capture) -> str:
         if capture.stages:
             capture.stats()
         summary.info(capture)
+        if rng.random() < 0.2:
+            rng.choice(USES)(capture)
     except opscope.OpscopeError as error:  # attributes are read when they are shown
         check_line(error)
     return "read"
+
+
+def exported(ending: str) -> Callable[[Capture], object]:
+    def export(capture: Capture) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder, f"x{ending}")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                capture.save(out)
+            if ending == ".opscope":
+                verify_capture(opscope.open(out))
+
+    return export
+
+
+def searched(capture: Capture) -> None:
+    for query in ("op:conv phase:backward", "mm -> *", "macs:>1", "attr:stride=2", "nan:>0", "time:>1ms"):
+        capture.find(query)
+
+
+USES: list[Callable[[Capture], object]] = [
+    *(exported(ending) for ending in (".opscope", ".dot", ".mmd", ".json", ".parquet", ".html")),
+    searched,
+    lambda capture: opscope.diff(capture, capture).changes,
+    lambda capture: capture.stage_diffs(),
+    lambda capture: [str(capture.stats().table(by)) for by in ("op", "node", "kernel", "phase")],
+]
 
 
 def check_line(error: Exception) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 DATA = Path(__file__).parent / "data" / "jittor"
 BEFORE, AFTER = DATA / "simple_model.pkl", DATA / "resnet_train.pkl"
-KINDS = (".opscope", ".html", ".json", ".dot", ".mmd", ".parquet", ".tensorboard", ".svg")
+KINDS = (".opscope", ".html", ".json", ".dot", ".mmd", ".parquet", ".tensorboard", ".svg", ".png", ".pdf")
 
 
 def export(capture: Path, out: Path) -> list[str | Path]:

@@ -21,6 +21,7 @@ from opscope.ir import (
     Stage,
     StageLink,
     Table,
+    add_listings,
     column,
 )
 from opscope.ir.columns import frozen
@@ -100,7 +101,7 @@ def graphs(draw: st.DrawFn, pools: Pools, depth: int = 1) -> Graph:
 def listings(draw: st.DrawFn, n_nodes: int) -> Listing:
     nodes = st.integers(0, n_nodes - 1) if n_nodes else st.nothing()
     pairs = st.lists(st.tuples(st.integers(1, 99), nodes), max_size=4) if n_nodes else st.just([])
-    return Listing.of(draw(st.text(st.characters(exclude_categories=["Cs"]))), draw(pairs))
+    return Listing(draw(st.text(st.characters(exclude_categories=["Cs"]))), draw(pairs))
 
 
 @st.composite
@@ -116,13 +117,16 @@ def captures(draw: st.DrawFn) -> Capture:
                 graph,
                 draw(st.one_of(st.none(), st.integers(0, i - 1))) if i else None,
                 draw(st.one_of(st.none(), st.floats(0, 1e6))),
-                draw(st.dictionaries(st.sampled_from(["code", "native"]), listings(graph.n_nodes))),
+                {},
                 tuple(draw(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=2))),
             )
         )
     capture = Capture(pools=pools, stages=stages, origin=Origin("test", "none", "1", "hypothesis"))
     capture.sources = draw(st.dictionaries(st.text("abc/.py", min_size=1, max_size=8), st.just("x = 1\n"), max_size=2))
     capture.warnings = draw(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=2))
+    for number, stage in enumerate(stages):
+        texts = st.dictionaries(st.sampled_from(["code", "native"]), listings(stage.graph.n_nodes))
+        add_listings(capture, number, draw(texts))
     if len(stages) > 1 and stages[0].graph.n_nodes and stages[1].graph.n_nodes:
         capture.stage_links.append(
             StageLink(

@@ -15,6 +15,7 @@ import opscope
 from conftest import DATA, TESTS
 from opscope.analysis.costs.sizes import value_bytes
 from opscope.analysis.costs.stats import GraphStats
+from opscope.analysis.diff.side_by_side import side_by_side
 from opscope.export.megengine.rows import activation_row, param_row
 from opscope.ir import (
     Capture,
@@ -27,6 +28,7 @@ from opscope.ir import (
     column,
     dtypes,
     frozen,
+    lines_of,
     verify_capture,
 )
 from opscope.ir.cut import cut_capture
@@ -81,8 +83,8 @@ def test_the_constants_of_the_page_are_generated_from_these() -> None:
 
 
 def test_no_layer_spells_a_shared_name_itself() -> None:
-    """Names that only opscope writes come from ir/attributes; `module` and `file` are words of many frameworks, too."""
-    shared = {value for name, value in vars(attributes).items() if name.isupper()} - {"module", "file"}
+    """Names that only opscope writes come from ir/attributes; `module` is a word of many frameworks, too."""
+    shared = {value for name, value in vars(attributes).items() if name.isupper()} - {"module"}
     assert {"written before", "mask_shows", "unpaired"} <= shared
     for file in SOURCE.rglob("*.py"):
         if file.name != "attributes.py":
@@ -105,6 +107,10 @@ def small(table: Table) -> Capture:
         (Table(0, "value", frozen([0]), {"time": column(np.ones(1), "s")}, "times"), "times are by node or scope"),
         (Table(0, "node", frozen([0]), {}, "times"), "times have a column 'time', which is missing"),
         (Table(0, "node", frozen([0]), {"time": column(np.ones(1), "h")}, "times"), "has the unit 'h'"),
+        (
+            Table(0, "node", frozen([0]), {"listing": column(["code"]), "line": column(np.array([0]))}, "lines"),
+            "column 'line' holds 0, less than 1",
+        ),
         (Table(0, "node", frozen([7]), {"time": column(np.ones(1), "s")}, "times"), "is 7, outside"),
         (
             Table(
@@ -147,14 +153,28 @@ def test_a_cut_maps_every_number_of_a_fact() -> None:
     assert table.columns["detail"].values == ["one"]
 
 
+def test_lines_belong_to_their_stage() -> None:
+    """Stages that share a graph do not share the lines of a text; a comparison carries those of each along."""
+    capture = small(
+        Table(0, "node", frozen([0]), {"listing": column(["code"]), "line": column(np.array([3]))}, "lines")
+    )
+    for stage in capture.stages:
+        stage.listings["code"] = "a\nb\nc"
+    assert [lines_of(capture, number, "code") for number in (0, 1)] == [[(3, 0)], []]
+    one, other = capture.stages
+    both = side_by_side((capture, other, "b"), (capture, one, "a"))
+    verify_capture(both)
+    assert [lines_of(both, number, "code") for number in (0, 1)] == [[], [(3, 0)]]
+
+
 @pytest.mark.parametrize("name", ["breaks-v1", "joint-v1"])
 def test_files_of_version_1_say_the_same(name: str) -> None:
     older = opscope.open(DATA / "older" / f"{name}.opscope")
     newer = opscope.open(DATA / "page" / f"{name.removesuffix('-v1')}.opscope")
     assert older.text() == newer.text()
-    for before, after in zip(older.stages, newer.stages, strict=True):
-        assert {kind: one.node.tolist() for kind, one in before.listings.items()} == {
-            kind: one.node.tolist() for kind, one in after.listings.items()
-        }
+    for number, (before, after) in enumerate(zip(older.stages, newer.stages, strict=True)):
+        assert before.listings == after.listings
+        for kind in before.listings:
+            assert lines_of(older, number, kind) == lines_of(newer, number, kind)
     if name == "breaks-v1":
         assert any(table.fact == "breaks" for table in older.tables.values())

@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from fuzz import attempt, hidet_samples, mutate_code, run
+from fuzz import attempt, hidet_samples, run
+from mutations import mutate_code
 
 RUNS = 3_000
 PARTS = 2  # so that pytest-xdist can share the work

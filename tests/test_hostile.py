@@ -24,7 +24,7 @@ import kills
 import opscope
 from commands import bad, run
 from conftest import DATA
-from fuzz import mutate_arrow
+from mutations import mutate_arrow
 from opscope.errors import BadInput, one_line
 from opscope.files import replacing, replacing_folder
 from opscope.ir import Capture, Frame, GraphBuilder, Pools, Stage
@@ -402,6 +402,52 @@ def test_a_picture_without_room_for_its_addresses_is_refused(tmp_path: Path) -> 
     assert done.returncode == 2, done.stderr
     assert "bytes of address space" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="ulimit -f")
+@pytest.mark.parametrize("ending", sorted(kills.KINDS))
+def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(ending: str, tmp_path: Path) -> None:
+    for package, endings in {
+        "py_mini_racer": (".svg", ".png", ".pdf"),
+        "resvg_py": (".png",),
+        "reportlab": (".pdf",),
+    }.items():
+        if ending in endings:
+            pytest.importorskip(package)
+    import resource
+
+    done = subprocess.run(
+        kills.export(LARGER, tmp_path / f"x{ending}"),
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+    )
+    assert done.returncode == 2, done.stderr
+    assert "cannot write here (File too large)" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_that_is_written_to_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "x.dot").symlink_to(tmp_path / "real" / "y.dot")
+    for data in (b"one", b"two"):
+        with replacing(tmp_path / "x.dot") as file:
+            file.write(data)
+        assert (tmp_path / "x.dot").is_symlink()
+        assert (tmp_path / "real" / "y.dot").read_bytes() == data
+    (tmp_path / "a.dot").symlink_to("b.dot")
+    (tmp_path / "b.dot").symlink_to("a.dot")
+    with pytest.raises(opscope.OpscopeError, match="cannot write here"), replacing(tmp_path / "a.dot"):
+        pass
+
+
+def test_a_folder_with_links_in_a_circle_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert "a folder without anything opscope knows" in bad("info", tmp_path)
+    assert "cannot be read" in bad("info", tmp_path / "a")
+    assert "a folder, not a file" in bad("info", SMALL, "--profile", tmp_path)
 
 
 # -- killed, and at the same time -------------------------------------------------------------------

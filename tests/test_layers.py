@@ -25,7 +25,7 @@ ALLOWED = {
     "wire": "errors files ir",
     "sources": "errors ir",
     "ops": "errors ir",
-    "readers": "errors ir ops wire",  # wire: the .opscope file is one of the formats
+    "readers": "errors files ir ops wire",  # wire: the .opscope file is one of the formats
     "tracers": "errors ir ops sources readers",  # a live capture is often a reader run on a fresh dump
     "analysis": "errors ir ops",
     "export": "errors files ir ops wire analysis",

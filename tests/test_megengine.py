@@ -177,7 +177,7 @@ def test_user_info_is_never_unpickled() -> None:
     assert data[span.at : span.at + span.size] == b"\x80\x04N."
     evil = data[: span.at] + b"\x80\x04\xff." + data[span.at + 4 :]
     capture = opscope.open(_written(evil))
-    assert "4 bytes of pickle, which are not read" in capture.stages[0].listings["metadata"].text
+    assert "4 bytes of pickle, which are not read" in capture.stages[0].listings["metadata"]
 
 
 # -- files that lie -----------------------------------------------------------------------------------------

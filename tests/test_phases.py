@@ -8,7 +8,20 @@ import pytest
 import opscope
 from conftest import DATA
 from opscope.analysis.phases import only_phases
-from opscope.ir import PHASES, Capture, GraphBuilder, Listing, Pools, Stage, StageLink, Table, column, verify_capture
+from opscope.ir import (
+    PHASES,
+    Capture,
+    GraphBuilder,
+    Listing,
+    Pools,
+    Stage,
+    StageLink,
+    Table,
+    add_listings,
+    column,
+    lines_of,
+    verify_capture,
+)
 from opscope.ir.columns import frozen
 
 TRAIN = DATA / "jittor" / "resnet_train.pkl"
@@ -68,7 +81,6 @@ def small() -> Capture:
                 name,
                 b.freeze(),
                 after=len(stages) - 1 if stages else None,
-                listings={"t": Listing.of("a\nb", [(1, 0), (2, 1)])},
             )
         )
     link = StageLink(0, 1, "lowers", frozen([0, 1]), frozen([0, 1]), "name")
@@ -76,7 +88,10 @@ def small() -> Capture:
         "nodes": Table(0, "node", frozen([0, 2]), {"time": column(np.array([1.0, 2.0])), "word": column(["a", "b"])}),
         "values": Table(1, "value", frozen([2]), {"mean": column(np.array([5.0]))}),
     }
-    return Capture(pools, stages, [link], tables)
+    capture = Capture(pools, stages, [link], tables)
+    for number in range(len(stages)):
+        add_listings(capture, number, {"t": Listing("a\nb", [(1, 0), (2, 1)])})
+    return capture
 
 
 def test_stages_tables_links_and_storages():
@@ -91,11 +106,12 @@ def test_stages_tables_links_and_storages():
     assert [value.storage.name for value in part.graph.values] == ["unused", "z", "z"]
     assert [value.name for value in (part.graph.value(i) for i in part.graph.outputs.tolist())] == ["w"]
     assert [part.graph.value(i).name for i in part.graph.inputs.tolist()] == ["unused"]
-    assert list(part.tables) == ["nodes"]
+    assert list(part.tables) == ["nodes", "lines"]
     assert part.tables["nodes"].index.tolist() == [0]
     assert part.tables["nodes"].columns["word"].values == ["b"]
     assert part.graph.links_of("grad").source.size == 0
-    assert part.stages[0].listings["t"].node.tolist() == []
+    assert part.stages[0].listings == {"t": "a\nb"}
+    assert lines_of(part, 0, "t") == []
     assert part.warnings == ["only backward: 4 of 5 operators, of other phases, were left out"]
 
     part = only_phases(capture, ["forward"])

@@ -26,7 +26,7 @@ import opscope
 from commands import run
 from conftest import DATA
 from opscope.export import page
-from opscope.ir import Capture, Frame, GraphBuilder, Pools, Stage
+from opscope.ir import Capture, Frame, GraphBuilder, Pools, Stage, Table, column, frozen
 from opscope.opening import from_bytes
 from opscope.server import Server, access, forward_line, handler, serving
 
@@ -288,8 +288,11 @@ def capture_naming(*paths: str, line: int = 1, kernel: str = "") -> Capture:
     for path in paths:
         b.node("op", stack=pools.stack([Frame(path, line, "f")]))
     if kernel:
-        b.group("kernel", [0], name="k", attrs={"file": kernel})
-    return Capture(pools=pools, stages=[Stage("s", b.freeze())])
+        b.group("kernel", [0], name="k")
+    capture = Capture(pools=pools, stages=[Stage("s", b.freeze())])
+    if kernel:
+        capture.add(Table(0, "group:kernel", frozen([0]), {"file": column([kernel])}, "files"))
+    return capture
 
 
 def source(client: Client, capture: int, path: str) -> Answer:
@@ -306,7 +309,8 @@ def test_source_text_that_is_embedded(client: Client) -> None:
     groups = capture.graph.groups["kernel"]
     known = [i for i in range(len(groups)) if groups.code[i]]
     assert known
-    file = capture.pools.attrs_of(int(groups.attrs[known[0]]))["file"]
+    (files,) = capture.facts("files", 0)
+    file = files.columns["file"].values[known[0]]
     assert source(client, 0, file).body.decode() == capture.pools.strings[int(groups.code[known[0]])]
 
 

@@ -150,7 +150,7 @@ def test_symbolic_sizes() -> None:
     assert reshape.attrs == {"shape": ["s27*s31", 4]}
     assert used(reshape) == {"self": "x", "shape[0]": "mul"}
     assert str(node_of(graph, "new_full").outputs[0].type) == "float32[s31 + 1]"
-    symbols = capture.stages[0].listings["symbols"].text.splitlines()
+    symbols = capture.stages[0].listings["symbols"].splitlines()
     assert symbols[:3] == ["1 <= u0 <= 64", "0 <= s31 <= 64", "2 <= s27"]
     assert "L['mask'].size()[0] == L['x'].size()[0]" in symbols
 
@@ -284,7 +284,7 @@ def test_scripted_code_leads_to_the_lines_that_the_user_wrote() -> None:
     assert [frame.function for frame in linear.frames] == ["forward"] * 3
     assert source[linear.frames[0].line - 1].strip() == "x = layer(x)"
     assert source[linear.frames[1].line - 1].strip() == "return x + self.act(self.fc(x))"
-    code = capture.stages[0].listings["code"].text
+    code = capture.stages[0].listings["code"]
     assert "# code/__torch__.py\nclass Scripted(Module):" in code
 
 

@@ -76,7 +76,7 @@ def _lines() -> Iterator[str]:
     for fact in facts.FACTS.values():
         yield f"  /** {fact.doc} */"
         columns = ", ".join(f"{_key(field.name)}: {_quoted('column ' + field.name)}" for field in fact.fields)
-        yield f"  {fact.name}: {{ name: {_quoted(fact.name)}, by: {_array(fact.by)}, columns: {{ {columns} }} }},"
+        yield f"  {fact.name}: {{ name: {_quoted(fact.name)}, by: {_array(fact.by)}, of: {_quoted(fact.of)}, columns: {{ {columns} }} }},"
     yield "} as const;"
     yield ""
     yield "/** Attributes that opscope itself writes. */"

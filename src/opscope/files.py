@@ -30,11 +30,15 @@ _LONGEST_NAME = 40  # of the target, in the name of what is being written
 
 @contextmanager
 def replacing(path: str | Path) -> Generator[BinaryIO]:
-    """A file to write to, made beside `path` and moved into its place when all went well."""
+    """A file to write to, made beside `path` and moved into its place when all went well. A link stays one."""
     path = Path(path)
     try:
         if path.exists() and not path.is_file():
             raise OpscopeError(f"{path}: is there and is no file; name another")
+        if path.is_symlink():
+            path = Path(os.path.realpath(path))
+            if path.is_symlink():
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         _sweep(path.parent)
         handle, temporary = _locked_file(path)
     except OSError as error:

@@ -22,8 +22,8 @@ import numpy as np
 
 from opscope.errors import BadInput, one_line
 from opscope.ir import Capture, Graph, Groups, Stage, frozen
-from opscope.ir.attributes import FILE
-from opscope.ir.files import code_files, named_files
+from opscope.ir.facts import FILES
+from opscope.ir.files import code_files, files_by_group, named_files
 
 
 class Refused(NamedTuple):
@@ -67,36 +67,41 @@ def embed(capture: Capture, find: Find) -> None:
         else:
             capture.sources[file] = text
     done: dict[int, Graph] = {}
-    capture.stages[:] = [_with_code(stage, find, done, refused) for stage in capture.stages]
+    capture.stages[:] = [_with_code(capture, number, find, done, refused) for number in range(len(capture.stages))]
     for why in dict.fromkeys(refused.values()):
         files = [file for file, reason in refused.items() if reason == why]
         more = f" and {len(files) - _MOST_SAID} more" if len(files) > _MOST_SAID else ""
         capture.warnings.append(one_line(f"not read: {', '.join(files[:_MOST_SAID])}{more}: {why}"))
 
 
-def _with_code(stage: Stage, find: Find, done: dict[int, Graph], refused: dict[str, str]) -> Stage:
-    """The stage with the code of its groups; stages that share a graph still do."""
+def _with_code(capture: Capture, number: int, find: Find, done: dict[int, Graph], refused: dict[str, str]) -> Stage:
+    """A stage with the code of its kernels; stages that share a graph still do."""
+    stage = capture.stages[number]
     graph = stage.graph
     if id(graph) not in done:
-        groups = {kind: _group_code(graph, g, find, refused) for kind, g in graph.groups.items()}
+        groups = dict(graph.groups)
+        for table in capture.facts(FILES.name, number):
+            kind = table.by.partition(":")[2]
+            groups[kind] = _group_code(graph, groups[kind], files_by_group(table), find, refused)
         changed = any(groups[kind] is not graph.groups[kind] for kind in groups)
         done[id(graph)] = replace(graph, groups=groups) if changed else graph
     return stage if done[id(graph)] is graph else replace(stage, graph=done[id(graph)])
 
 
-def _group_code(graph: Graph, groups: Groups, find: Find, refused: dict[str, str]) -> Groups:
+def _group_code(
+    graph: Graph, groups: Groups, files: Iterable[tuple[int, str]], find: Find, refused: dict[str, str]
+) -> Groups:
     pools = graph.pools
     code = np.array(groups.code)
     texts: dict[str, int] = {}
-    for i in range(len(groups)):
-        file = pools.attrs_of(int(groups.attrs[i])).get(FILE) if code[i] == 0 else None
-        if isinstance(file, str) and file:
+    for group, file in files:
+        if code[group] == 0:
             if file not in texts:
                 text = find(file)
                 if isinstance(text, Refused):
                     refused[file] = text.why
                 texts[file] = pools.string(text if isinstance(text, str) else "")
-            code[i] = texts[file]
+            code[group] = texts[file]
     return replace(groups, code=frozen(code)) if (code != groups.code).any() else groups
 
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from steps import ready, reopen, state
 
 import opscope
-from opscope.ir import Listing
+from opscope.ir import Listing, add_listings
 
 CAPTURES = Path(__file__).parent.parent / "data" / "page"
 
@@ -139,9 +139,9 @@ def test_what_an_operator_is_for_is_said_in_words(page: Page, pages: Callable[[s
 
 def test_a_hundred_thousand_lines(page: Page, tmp_path: Path) -> None:
     capture = opscope.open(CAPTURES / "joint.opscope")
-    stage = capture.stages[0]
+    capture.tables = {name: table for name, table in capture.tables.items() if table.fact != "lines"}
     text = "\n".join(f"v{i} = torch.ops.aten.relu.default(v{i - 1})" for i in range(100_000))
-    stage.listings["code"] = Listing.of(text, [(90000, 3), (1, 0)])
+    add_listings(capture, 0, {"code": Listing(text, [(90000, 3), (1, 0)])})
     capture.save(tmp_path / "long.html")
     ready(page, (tmp_path / "long.html").as_uri())
     tab(page, "IR")

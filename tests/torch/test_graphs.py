@@ -16,7 +16,7 @@ from models import GPT, Branching, Choosing, Custom, Inner, ResNet18, Shared, Ta
 
 import opscope
 from golden import GOLDEN, round_trip
-from opscope.ir import Capture, verify_capture
+from opscope.ir import Capture, lines_of, verify_capture
 from opscope.ir.text import dump
 from opscope.tracers.torch.graphs import WAYS, CannotCapture, capture, existing
 
@@ -204,10 +204,10 @@ def test_lines_of_listings_name_their_nodes(how: str):
     """Listings point at lines that speak of the node."""
     found = captured(how, Shared(), X)
     checked = 0
-    for stage in found.stages:
-        for kind, listing in stage.listings.items():
-            lines = listing.text.splitlines()
-            for line, node in zip(listing.line.tolist(), listing.node.tolist(), strict=True):
+    for number, stage in enumerate(found.stages):
+        for kind, text in stage.listings.items():
+            lines = text.splitlines()
+            for line, node in lines_of(found, number, kind):
                 op = stage.graph.node(node).op.lower().split(".")
                 word = op[1] if op[0] in ("aten", "prim") else op[-1]
                 said = lines[line - 1].lower()
@@ -300,7 +300,7 @@ def test_fx_says_when_the_graph_does_not_run():
 
 def test_fx_table_is_the_one_of_print_tabular():
     found = captured("fx", Shared(), X)
-    rows = [line.split()[:2] for line in found.stages[0].listings["table"].text.splitlines()[2:]]
+    rows = [line.split()[:2] for line in found.stages[0].listings["table"].splitlines()[2:]]
     theirs = torch.fx.symbolic_trace(Shared()).graph
     assert rows == [[node.op, node.name] for node in theirs.nodes]
 
@@ -327,7 +327,7 @@ def test_export_of_a_program_with_symbols():
     found = existing(program)
     (x,) = [value for value in found.graph.values if value.role == "input"]
     assert x.type.shape[0] == "batch"  # as the user calls it; torch's name is beside it
-    assert re.fullmatch(r"batch \(s\d+\): 2 to 64", found.stages[0].listings["symbols"].text)
+    assert re.fullmatch(r"batch \(s\d+\): 2 to 64", found.stages[0].listings["symbols"])
     assert found.graph.node(0).outputs[0].type.shape == ("batch", 4)
     assert opscope.Capture.of(found).bind({"batch": 3}).graph.node(0).outputs[0].type.shape == (3, 4)
 
@@ -460,10 +460,10 @@ def test_script_modules_after_saving(tmp_path: Path):
 
 
 def test_code_listing_has_every_submodule():
-    code = captured("jit-script", Branching(), X).stages[0].listings["code"].text
+    code = captured("jit-script", Branching(), X).stages[0].listings["code"]
     assert "# the module itself (Branching)" in code
     assert "# inner.fc (Linear)" in code
-    native = captured("jit-script", Branching(), X).stages[0].listings["native"].text
+    native = captured("jit-script", Branching(), X).stages[0].listings["native"]
     assert "aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor" in native
 
 
@@ -574,7 +574,7 @@ def test_joint_counts_of_torch():
         return torch.nn.functional.cross_entropy(model(x), labels)
 
     found = captured("joint", loss, torch.zeros(2, 3, 32, 32))
-    counts = [len(stage.listings["table"].text.splitlines()) - 2 for stage in found.stages]
+    counts = [len(stage.listings["table"].splitlines()) - 2 for stage in found.stages]
     assert counts == [536, 322, 381]
     names = {value.name for value in found.graph.values if value.role == "parameter"}
     assert names == dict(model.named_parameters()).keys()

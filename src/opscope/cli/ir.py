@@ -36,7 +36,7 @@ def command(capture: Capture, stage: str | None, style: str) -> None:
     if style == "text":
         print_lines(stage_lines(chosen))
     elif style in chosen.listings:
-        click.echo(chosen.listings[style].text)
+        click.echo(chosen.listings[style])
     elif style == "table":
         print_nodes(chosen.graph)
     else:

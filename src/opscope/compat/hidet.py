@@ -27,8 +27,7 @@ def dump(graph: Any, fp: TextIO, *, dialect: str = "0.6") -> None:
     if dialect not in DIALECTS:
         raise OpscopeError(f"dialect={dialect!r}: there are {' and '.join(DIALECTS)}")
     if isinstance(graph, ir.Capture | ir.Stage):
-        stage = graph.stages[0] if isinstance(graph, ir.Capture) and graph.stages else graph
-        texts = _tasks(stage) if isinstance(stage, ir.Stage) else {}
+        texts = _tasks(graph, 0) if isinstance(graph, ir.Capture) and graph.stages else {}
         json.dump(_model(graph.graph, dialect, texts), fp, indent=2)
     elif isinstance(graph, ir.Graph):
         json.dump(_model(graph, dialect, {}), fp, indent=2)
@@ -46,21 +45,20 @@ def dump(graph: Any, fp: TextIO, *, dialect: str = "0.6") -> None:
         raise OpscopeError(f"{kind.__module__}.{kind.__qualname__} is neither a hidet FlowGraph nor a capture or graph")
 
 
-def _tasks(stage: ir.Stage) -> dict[int, list[str]]:
+def _tasks(capture: ir.Capture, number: int) -> dict[int, list[str]]:
     """The definitions that the stage has, by node."""
-    listing = stage.listings.get("code", ir.Listing(""))
-    lines = listing.text.split("\n")
+    lines = capture.stages[number].listings.get("code", "").split("\n")
     found: dict[int, list[str]] = {}
     starts: dict[int, list[int]] = {}
-    for number, node in zip(listing.line.tolist(), listing.node.tolist(), strict=True):
-        if 0 < number <= len(lines) and lines[number - 1].startswith("# "):
-            starts.setdefault(number, []).append(node)
-    for number, nodes in starts.items():
-        end = number
+    for line, node in ir.lines_of(capture, number, "code"):
+        if 0 < line <= len(lines) and lines[line - 1].startswith("# "):
+            starts.setdefault(line, []).append(node)
+    for line, nodes in starts.items():
+        end = line
         while end < len(lines) and lines[end]:
             end += 1
         for node in nodes:
-            found[node] = lines[number:end]
+            found[node] = lines[line:end]
     return found
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO, TypeVar, cast
 
 import arro3.core as ac
 import numpy as np
@@ -14,6 +16,8 @@ from opscope.ir import Capture
 
 from . import frames
 from .registry import Options
+
+Result = TypeVar("Result")
 
 
 def export(capture: Capture, path: Path, options: Options) -> None:
@@ -41,7 +45,40 @@ def _write(folder: Path, name: str, parts: list[tuple[str, frames.Frame]]) -> No
     file = folder / (re.sub(r"[^\w.-]+", "_", name) + ".parquet")
     batches = [batch for table in tables for batch in _plain(table).to_batches()]
     with file.open("wb") as out:
-        write_parquet(ac.Table.from_batches(batches, schema=_plain(tables[0]).schema), out, compression="snappy")
+        held = _Held(out)
+        write_parquet(
+            ac.Table.from_batches(batches, schema=_plain(tables[0]).schema),
+            cast("IO[bytes]", held),
+            compression="snappy",
+        )
+        held.flush()
+        if held.error is not None:
+            raise held.error
+
+
+class _Held(io.BufferedIOBase):
+    """A file whose errors wait: the writer in native code would panic, with its own words on stderr."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        return self._try(lambda: self._file.write(data), len(data))
+
+    def flush(self) -> None:
+        self._try(self._file.flush, None)
+
+    def _try(self, act: Callable[[], Result], otherwise: Result) -> Result:
+        if self.error is None:
+            try:
+                return act()
+            except OSError as error:
+                self.error = error
+        return otherwise
 
 
 def _plain(table: ac.Table) -> ac.Table:

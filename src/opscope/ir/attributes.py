@@ -44,8 +44,3 @@ STARTS_FROM = "starts_from"
 
 UNPAIRED = "unpaired"
 """Of a backward operator that has no forward operator: why, as the end of a sentence."""
-
-# -- attributes of groups --------------------------------------------------------------------------
-
-FILE = "file"
-"""Of a kernel: the file that its code lies in."""

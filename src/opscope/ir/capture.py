@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from opscope.errors import OpscopeError
 
-from .columns import Int32, frozen
+from .columns import Int32
+from .facts import FACTS
 from .graph import Graph
 from .pools import Pools
 
@@ -27,24 +28,6 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
-class Listing:
-    """A text of the framework's own (code, IR, a table), and which of its lines belong to which nodes.
-
-    Lines count from 1, as `str.splitlines` has them. A line may belong to several nodes, and a node to several lines.
-    """
-
-    text: str
-    line: Int32 = field(default_factory=lambda: frozen([]))
-    node: Int32 = field(default_factory=lambda: frozen([]))
-
-    @classmethod
-    def of(cls, text: str, lines: Iterable[tuple[int, int]] = ()) -> Listing:
-        """A text with (line, node) pairs."""
-        pairs = list(lines)
-        return cls(text, frozen([line for line, _ in pairs]), frozen([node for _, node in pairs]))
-
-
-@dataclass(frozen=True, eq=False)
 class Stage:
     """One graph in a line of graphs. Stages that do not differ share one Graph object."""
 
@@ -52,7 +35,7 @@ class Stage:
     graph: Graph
     after: int | None = None  # the stage it was made from
     seconds: float | None = None
-    listings: dict[str, Listing] = field(default_factory=dict[str, "Listing"])  # kind -> the framework's own text
+    listings: dict[str, str] = field(default_factory=dict[str, str])  # kind -> the framework's own text
     warnings: tuple[str, ...] = ()
 
 
@@ -134,8 +117,8 @@ class Capture:
         graph = self.stages[stage].graph
         tables = [table for table in self.tables.values() if table.fact == fact]
         own = [table for table in tables if table.stage == stage]
-        shared = [table for table in tables if table.by != "row" and self.stages[table.stage].graph is graph]
-        yield from own or shared
+        is_shared = FACTS[fact].of == "graph"
+        yield from own or (table for table in tables if is_shared and self.stages[table.stage].graph is graph)
 
     def add(self, table: Table) -> None:
         """Put a fact among the tables, under a title that is still free."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from opscope.errors import OpscopeError
 
-from .capture import Capture, Column, Stage, Table
+from .capture import Capture, Column, Table
 from .columns import Int32
 from .enumerations import EVIDENCE, PHASES, ROLES, STAGE_LINK_KINDS
 from .facts import BY, FACTS, TIME_UNITS, Fact, Field
@@ -198,7 +198,6 @@ def capture_problems(capture: Capture) -> Iterator[str]:
             seen.add(id(stage.graph))
             for problem in problems(stage.graph):
                 yield f"stage {i} ({stage.name}): {problem}"
-        yield from _listings(stage, i)
     for link in capture.stage_links:
         if not (0 <= link.before < len(names) and 0 <= link.after < len(names)):
             yield f"a stage link joins the stages {link.before} and {link.after}, which do not both exist"
@@ -211,16 +210,6 @@ def capture_problems(capture: Capture) -> Iterator[str]:
             yield "a stage link has columns of different lengths"
     for name, table in capture.tables.items():
         yield from _table(name, table, capture)
-
-
-def _listings(stage: Stage, index: int) -> Iterator[str]:
-    for kind, listing in stage.listings.items():
-        what = f"listing {kind!r} of stage {index} ({stage.name})"
-        if len(listing.line) != len(listing.node):
-            yield f"{what}: {len(listing.line)} lines for {len(listing.node)} nodes"
-        if len(listing.line) and listing.line.min() < 1:
-            yield f"{what}: names line {listing.line.min()}; lines count from 1"
-        yield from _range(f"{what}: node", listing.node, 0, stage.graph.n_nodes)
 
 
 def _table(name: str, table: Table, capture: Capture) -> Iterator[str]:
@@ -268,6 +257,10 @@ def _fact(name: str, table: Table, fact: Fact, capture: Capture) -> Iterator[str
         if len(column.values) and (holds := _holds(column)) != field.holds:
             yield f"table {name!r}: column {field.name!r} holds {holds}, not {field.holds}"
             continue
+        if field.least is not None:
+            known = np.asarray(column.values)[column.known]
+            if len(known) and known.min() < field.least:
+                yield f"table {name!r}: column {field.name!r} holds {known.min()}, less than {field.least}"
         if field.refers:
             yield from _references(f"table {name!r}: column {field.name!r}", table, column, field, capture)
         elif field.members:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from .capture import Capture, Column, ColumnValues, Listing, Stage, StageLink, Table
+from .capture import Capture, Column, ColumnValues, Stage, StageLink, Table
 from .check import verify
 from .columns import Int8, Int32, frozen, frozen8
 from .facts import FACTS, Field
@@ -172,14 +172,8 @@ def _body(body: Body, nodes: Int32, values: Int32) -> Body:
 
 
 def _stage(stage: Stage, part: Cut, numbers: dict[int, int]) -> Stage:
-    listings = {kind: _listing(listing, part.nodes) for kind, listing in stage.listings.items()}
     after = numbers.get(stage.after) if stage.after is not None else None
-    return replace(stage, graph=part.graph, after=after, listings=listings)
-
-
-def _listing(listing: Listing, nodes: Int32) -> Listing:
-    node = _mapped(nodes, listing.node)
-    return replace(listing, line=frozen(listing.line[node >= 0]), node=_kept(node))
+    return replace(stage, graph=part.graph, after=after)
 
 
 def _stage_link(link: StageLink, parts: list[Cut], numbers: dict[int, int]) -> StageLink:

@@ -4,10 +4,6 @@ A fact is a `Table` whose `fact` names one of these kinds. It is found by that n
 `verify_capture` checks a table against its declaration, `map_table` carries it along when a graph is cut or gets other
 pools, and `viewer/src/wire/facts.ts` is generated from here (`make viewer`).
 
-Two facts are part of the graph's own structure and so are not tables: which lines of a text belong to which nodes
-(`capture.Listing`), and which files a graph comes from (frames of stacks, and the attribute `FILE` of kernels;
-`files` lists both).
-
 A table without a kind is the user's own, or a framework's: it has columns and rows, and no promise beyond that.
 """
 
@@ -37,6 +33,7 @@ class Field:
     refers: str = ""  # numbers of `node`, or of `node before`: those of the stage that this one was made from
     members: tuple[str, ...] = ()  # an enumeration: the column holds positions in it
     optional: bool = False
+    least: int | None = None  # what every known number must reach
 
 
 @dataclass(frozen=True)
@@ -47,6 +44,7 @@ class Fact:
     doc: str
     by: tuple[str, ...]
     fields: tuple[Field, ...]
+    of: str = "graph"  # or "stage": not shared by the stages that have the same graph
 
     def field(self, name: str) -> Field | None:
         return next((field for field in self.fields if field.name == name), None)
@@ -156,6 +154,7 @@ CHANGES = Fact(
         Field("evidence", "how we know", members=EVIDENCE),
         Field("detail", "what is different, in words", holds="text"),
     ),
+    of="stage",
 )
 BREAKS = Fact(
     "breaks",
@@ -165,7 +164,17 @@ BREAKS = Fact(
         Field("file", "the source file", holds="text"),
         Field("line", "the line in it"),
         Field("reason", "the compiler's reason", holds="text"),
+        Field("frame", "the frame that ended there, as the compiler writes it", holds="text", optional=True),
+        Field("before", "the stage of the graph that ends there", holds="text", optional=True),
+        Field("after", "the stage of the graph that goes on there", holds="text", optional=True),
+        Field(
+            "crossing",
+            "the values that go from one to the other: a name and a type a line",
+            holds="text",
+            optional=True,
+        ),
     ),
+    of="stage",
 )
 RECOMPILES = Fact(
     "recompiles",
@@ -175,6 +184,47 @@ RECOMPILES = Fact(
         Field("frame", "the frame and the count of its compilations, as the compiler writes them", holds="text"),
         Field("reason", "what did not hold any more", holds="text"),
     ),
+    of="stage",
+)
+LINES = Fact(
+    "lines",
+    "Which lines of the stage's listings belong to which operators: any number of lines to any number of operators.",
+    ("node",),
+    (
+        Field("listing", "the kind of the listing", holds="text"),
+        Field("line", "the line, from 1, as `str.splitlines` counts", least=1),
+    ),
+    of="stage",
+)
+FILES = Fact(
+    "files",
+    "The files that hold the generated code of kernels. Python files are named by the frames of stacks.",
+    ("group:kernel",),
+    (Field("file", "its path", holds="text"),),
+)
+COMPILE_TIMES = Fact(
+    "compile_times",
+    "How long a compiler took, by what it compiled and by phase. Phases of one frame and direction do not overlap.",
+    ("row",),
+    (
+        Field("frame", "the frame and the count of its compilations, as the compiler writes them", holds="text"),
+        Field("function", "the function that was compiled", holds="text"),
+        Field("direction", "what was compiled: forward or backward", members=PHASES),
+        Field("phase", "what the compiler did", holds="text"),
+        Field("time", "how long it took", "time"),
+    ),
+    of="stage",
+)
+NOT_FUSED = Fact(
+    "not_fused",
+    "Why two kernels of a stage are not one, in the compiler's own words.",
+    ("row",),
+    (
+        Field("kernel", "the kernel that is launched first", refers="node"),
+        Field("other", "the other one", refers="node"),
+        Field("reason", "what the compiler said", holds="text"),
+    ),
+    of="stage",
 )
 GAPS = Fact(
     "gaps",
@@ -198,7 +248,7 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
         fact.name: fact
         for fact in (
             *(TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS),
-            *(CHANGES, BREAKS, RECOMPILES, GAPS),
+            *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES),
         )
     }
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from .attributes import FILE
-from .capture import Capture
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from .capture import Capture, Table
+from .facts import FILES
 from .graph import Graph
 
 
@@ -32,15 +35,20 @@ def named_files(capture: Capture) -> dict[str, int]:
 
 
 def code_files(capture: Capture) -> dict[str, int]:
-    """Every file of generated code that a group names -> its text, as a string id (0: not in the capture)."""
+    """Every file of generated code that a kernel names -> its text, as a string id (0: not in the capture)."""
     files: dict[str, int] = {}
-    seen: set[tuple[int, int]] = set()
-    for graph in all_graphs(capture):
-        for groups in graph.groups.values():
-            pairs = set(zip(groups.attrs.tolist(), groups.code.tolist(), strict=True)) - seen
-            seen |= pairs
-            for attrs, code in pairs:
-                file = capture.pools.attrs_of(attrs).get(FILE)
-                if isinstance(file, str) and file:
-                    files[file] = code or files.get(file, 0)
+    for table in capture.tables.values():
+        if table.fact == FILES.name:
+            code = capture.stages[table.stage].graph.groups[table.by.partition(":")[2]].code
+            for group, file in files_by_group(table):
+                files[file] = int(code[group]) or files.get(file, 0)
     return files
+
+
+def files_by_group(table: Table) -> Iterator[tuple[int, str]]:
+    """The file of each group that a table of this fact names."""
+    column = table.columns["file"]
+    files = cast("Sequence[str]", column.values)
+    for group, file, known in zip(table.index.tolist(), files, column.known.tolist(), strict=True):
+        if known and file:
+            yield group, file

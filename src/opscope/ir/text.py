@@ -18,6 +18,7 @@ from typing import cast
 import numpy as np
 
 from .capture import Capture, Column, Stage, Table
+from .facts import LINES
 from .graph import Body, Graph
 from .pools import Frame, Scope
 from .rows import Rows
@@ -78,7 +79,7 @@ def _stage(stage: Stage, index: int, shown: dict[int, str]) -> Iterator[str]:
     seconds = "" if stage.seconds is None else f", {stage.seconds:g} s"
     yield f"stage {index} {stage.name}{after}{seconds}"
     yield from (f"  warning: {warning}" for warning in stage.warnings)
-    yield from (f"  listing {kind}: {len(listing.text.splitlines())} lines" for kind, listing in stage.listings.items())
+    yield from (f"  listing {kind}: {len(text.splitlines())} lines" for kind, text in stage.listings.items())
     if id(graph) in shown:
         yield f"  the graph of stage {shown[id(graph)]}"
         return
@@ -189,10 +190,22 @@ def frame_text(frame: Frame) -> str:
     return f"{where} {frame.function}" if frame.function else where
 
 
+def _lines(table: Table) -> Iterator[str]:
+    """`  code: 1->0 2->0 4->1`, the operators of each line."""
+    kinds, lines = (table.columns[name].values for name in ("listing", "line"))
+    pairs: dict[str, list[str]] = {}
+    for kind, line, node in zip(kinds, lines, table.index.tolist(), strict=True):
+        pairs.setdefault(str(kind), []).append(f"{line}->{node}")
+    yield from (f"  {kind}: {' '.join(found)}" for kind, found in pairs.items())
+
+
 def _table(name: str, table: Table) -> Iterator[str]:
     columns = ", ".join(f"{label}{f' [{c.unit}]' if c.unit else ''}" for label, c in table.columns.items())
     yield f"table {name} of stage {table.stage} by {table.by}: {columns}"
     index = table.index.tolist()
+    if table.fact == LINES.name:
+        yield from _lines(table)
+        return
     if len(table.columns) == 1 and index == list(range(len(index))):  # one figure for each row: many on a line
         cells = [_cell(column, i) for column in table.columns.values() for i in range(len(index))]
         yield from (f"  {i}: " + " ".join(cells[i : i + _ON_A_LINE]) for i in range(0, len(cells), _ON_A_LINE))

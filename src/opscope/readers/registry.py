@@ -7,13 +7,16 @@ Other packages add theirs with an entry point in the group `opscope.readers`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+import warnings
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Protocol, cast
 
 from opscope.errors import BadInput, OpscopeError
 from opscope.ir import Capture
 
+from .bundles import inside, is_tar
 from .deadline import deadline
 from .source import Options, Source
 from .unsupported import explain
@@ -81,25 +84,46 @@ class Unexpected(BadInput):
     """A reader failed in a way that it did not foresee: the file is damaged, and opscope should have said how."""
 
 
+_LAYERS = 3  # of packing around a graph, such as a .gz in a .zip
+
+
 def read(source: Source, options: Options) -> Capture:
     """The capture in a source, by the first reader that recognises its content."""
+    with _in_one_line(source.name), warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # Python's opinion of code in the file is not the user's concern
+        return _read(source, options, _LAYERS)
+
+
+def _read(source: Source, options: Options, layers: int) -> Capture:
     with deadline(source.name, source.size):
-        try:
-            source = source.unpacked()
-            for reader in readers():
-                if reader.match(source):
-                    return reader.read(source, options)
-            raise explain(source)
-        except OpscopeError:
-            raise
-        except MemoryError:
-            raise BadInput(f"{source.name}: reading it takes more memory than there is") from None
-        except RecursionError:
-            raise BadInput(f"{source.name}: it is nested too deep to be honest") from None
-        except OSError as error:
-            raise BadInput(f"{source.name}: cannot be read ({error.strerror or error})") from None
-        except Exception as error:
-            raise Unexpected(
-                f"{source.name}: cannot be read: {type(error).__name__}: {error}. It may be damaged; if it is not, "
-                "this is a mistake of opscope's: `opscope --debug` shows where"
-            ) from error
+        source = source.unpacked()
+    with deadline(source.name, source.size):
+        for reader in () if is_tar(source) else readers():
+            if reader.match(source):
+                return reader.read(source, options)
+        if not layers:
+            raise BadInput(f"{source.name}: packed more than {_LAYERS} times: refused")
+        with inside(source) as unpacked:
+            if unpacked is not None:
+                return _read(unpacked, options, layers - 1)
+        raise explain(source)
+
+
+@contextmanager
+def _in_one_line(name: str) -> Generator[None]:
+    """Whatever goes wrong is one clear error."""
+    try:
+        yield
+    except OpscopeError:
+        raise
+    except MemoryError:
+        raise BadInput(f"{name}: reading it takes more memory than there is") from None
+    except RecursionError:
+        raise BadInput(f"{name}: it is nested too deep to be honest") from None
+    except OSError as error:
+        raise BadInput(f"{name}: cannot be read ({error.strerror or error})") from None
+    except Exception as error:
+        raise Unexpected(
+            f"{name}: cannot be read: {type(error).__name__}: {error}. It may be damaged; if it is not, "
+            "this is a mistake of opscope's: `opscope --debug` shows where"
+        ) from error

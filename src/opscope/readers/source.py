@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import stat
-import zlib
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,13 +14,15 @@ from typing import BinaryIO
 
 from opscope.errors import BadInput
 
+from .packed import Spooled, pieces_of, spool, unpacking
+
 HEAD = 4096
-GZIP = b"\x1f\x8b"
-_MOST_UNPACKED = 1 << 28  # bytes of a compressed file
+STANDARD_INPUT = "-"
 LARGEST = 1 << 30  # bytes that are read as a whole; weights beside a graph are not
 _LONGEST_LINE = 1 << 20
 _KINDS = {
-    stat.S_IFIFO: "a pipe: write what comes out of it to a file first",
+    stat.S_IFDIR: "a folder, not a file",
+    stat.S_IFIFO: "a pipe: write what comes out of it to a file first, or give it as standard input (-)",
     stat.S_IFSOCK: "a socket, not a file",
     stat.S_IFCHR: "a device, not a file",
     stat.S_IFBLK: "a device, not a file",
@@ -37,16 +38,19 @@ class Options:
 
 @dataclass(frozen=True)
 class Source:
-    """A file, a folder, or bytes without a file (then `path` is None)."""
+    """A file, a folder, or bytes, in memory or unpacked to the disk; then `path` is the file they come from, if any."""
 
     name: str
     path: Path | None = None
     data: bytes | None = field(default=None, repr=False)
+    spooled: Spooled | None = field(default=None, repr=False)
 
     @staticmethod
     def of(path: str | os.PathLike[str]) -> Source:
-        """A path that exists and can be read."""
+        """A path that exists and can be read, or "-", the standard input."""
         path = Path(path)
+        if str(path) == STANDARD_INPUT:
+            return _standard_input()
         source = Source(str(path), path)
         try:
             if not source.is_folder:
@@ -57,19 +61,21 @@ class Source:
 
     @property
     def is_folder(self) -> bool:
-        return self.data is None and self.path is not None and self.path.is_dir()
+        return self.data is None and self.spooled is None and self.path is not None and self.path.is_dir()
 
     @cached_property
     def size(self) -> int:
         """Of a folder, that of the files right in it."""
         if self.data is not None:
             return len(self.data)
+        if self.spooled is not None:
+            return self.spooled.size
         if self.path is None:
             return 0
         try:
             if self.is_folder:
                 with os.scandir(self.path) as entries:
-                    return sum(entry.stat().st_size for entry in entries if entry.is_file())
+                    return sum(_size(entry) for entry in entries)
             return self.path.stat().st_size
         except OSError as error:
             raise _unreadable(self.name, error) from None
@@ -84,6 +90,8 @@ class Source:
 
     def open(self) -> BinaryIO:
         """The file, if it is one: whoever opens a pipe waits for its other end, and a device for ever."""
+        if self.spooled is not None:
+            return self.spooled.open()
         if self.data is not None or self.path is None:
             return io.BytesIO(self.data or b"")
         try:
@@ -110,17 +118,18 @@ class Source:
         return data
 
     def unpacked(self) -> Source:
-        """What a gzip file holds, where that is not too much, under the name of the file; any other source as it is."""
-        if not self.head.startswith(GZIP):
+        """What a compressed file holds, under the name of the file; any other source as it is."""
+        unpack = unpacking(self.head)
+        if unpack is None:
             return self
-        try:
-            with self.open() as file, gzip.GzipFile(fileobj=file) as unpacking:
-                data = unpacking.read(_MOST_UNPACKED + 1)
-        except (OSError, EOFError, zlib.error):
-            raise BadInput(f"{self.name}: a gzip file that is cut off or damaged: copy it again") from None
-        if len(data) > _MOST_UNPACKED:
-            raise BadInput(f"{self.name}: more than {_MOST_UNPACKED:,} bytes when unpacked: unpack it first (gunzip)")
-        return Source(self.name, data=data)
+        with self.open() as file:
+            return self.holding(spool(self.name, unpack(self.name, file), self.size))
+
+    def holding(self, content: bytes | Spooled) -> Source:
+        """A source with this content and the same name."""
+        if isinstance(content, bytes):
+            return Source(self.name, self.path, data=content)
+        return Source(self.name, self.path, spooled=content)
 
     def lines(self, most: int = LARGEST) -> Iterator[str]:
         """The lines of a text, one after the other: it is never in memory as a whole."""
@@ -136,6 +145,26 @@ class Source:
     def _check_size(self, most: int) -> None:
         if self.size > most:
             raise BadInput(f"{self.name}: {self.size:,} bytes; {most:,} are the most for a file of this kind")
+
+
+def _standard_input() -> Source:
+    name = "standard input"
+    stream = sys.stdin
+    if stream is None or stream.closed:
+        raise BadInput(f"{name}: it is closed")
+    if stream.isatty():
+        raise BadInput(f"{name}: it is a terminal: let a file or another program give it (opscope info - < FILE)")
+    try:
+        return Source(name).holding(spool(name, pieces_of(stream.buffer)))
+    except OSError as error:
+        raise _unreadable(name, error) from None
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size if entry.is_file() else 0
+    except OSError:  # a link in a circle, or gone
+        return 0
 
 
 def _refuse_special(name: str, mode: int) -> None:

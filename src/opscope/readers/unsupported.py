@@ -22,7 +22,9 @@ _MAGIC: list[tuple[bytes, str, str]] = [
     (b"ARROW1", "an Arrow file", "open the .opscope file it comes from"),
     (b"%PDF", "a PDF", "open the .opscope file it was exported from"),
     (b"\x89PNG", "a picture", "open the .opscope file it was exported from"),
-    (b"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it first (zstd -d)"),
+    (b"BZh", "a bzip2 file", "unpack it first (bunzip2)"),
+    (b"\xfd7zXZ\0", "an xz file", "unpack it first (unxz)"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip file", "unpack it first"),
 ]
 
 _ENDINGS: dict[str, tuple[str, str]] = {
@@ -36,6 +38,9 @@ _ENDINGS: dict[str, tuple[str, str]] = {
     ".pt2": ("a PyTorch ExportedProgram", "its content is not one: save it again with torch.export.save()"),
 }
 
+_BUNDLE = ("a zip file of a kind opscope does not know", "name the file inside it")
+_LISTED = 8  # names of files
+
 
 def explain(source: Source) -> BadInput:
     """Why a source that no reader takes cannot be opened, in one line."""
@@ -43,11 +48,20 @@ def explain(source: Source) -> BadInput:
     return BadInput(f"{source.name}: {what}: {advice}")
 
 
+def is_bundle(source: Source) -> bool:
+    """A zip file that is no format of its own: what matters is in it."""
+    return source.head.startswith(b"PK\x03\x04") and _identify(source) == _BUNDLE
+
+
 def _identify(source: Source) -> tuple[str, str]:
     head = source.head
     ending = re.search(r"\.[A-Za-z0-9]+$", source.name)
     by_name = _ENDINGS.get(ending[0].lower()) if ending else None
     if source.is_folder:
+        if source.path is not None and str(source.path) != source.name:  # unpacked for a moment
+            names = sorted(path.name for path in source.path.iterdir())
+            listed = ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
+            return "files that together are nothing opscope knows", f"unpack it and name one of them ({listed})"
         return "a folder without anything opscope knows", "name a file in it"
     if not head:
         return "an empty file (0 bytes)", "make or copy it again"
@@ -79,7 +93,7 @@ def _zip(source: Source, by_name: tuple[str, str] | None) -> tuple[str, str]:
         return "a numpy archive", "arrays have no graph"
     if any(name.endswith("config.json") for name in names) and any(name.endswith(".h5") for name in names):
         return "a Keras model", f"this version does not read it; {_PLUGIN}"
-    return by_name or ("a zip file of a kind opscope does not know", "name the file inside it")
+    return by_name or _BUNDLE
 
 
 def _is_onnx(head: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
@@ -15,7 +16,7 @@ _ALWAYS_ALLOWED = 64 << 20
 _LONGEST_DIRECTORY = 16 << 20  # of the names and places of members, which take twenty times as much in memory
 
 
-class _Opening:
+class ShortReads:
     """A file whose single reads are short while the list of its members is read."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -30,7 +31,7 @@ class _Opening:
 
 def open_zip(file: BinaryIO) -> zipfile.ZipFile:
     """A zip file of which only the list of members was read, if that is not too long."""
-    opened = zipfile.ZipFile(cast("BinaryIO", _Opening(file)))
+    opened = zipfile.ZipFile(cast("BinaryIO", ShortReads(file)))
     opened.fp = file
     return opened
 
@@ -64,9 +65,24 @@ class Archive:
         return self._zip.getinfo(name).file_size
 
     def read(self, name: str) -> bytes:
+        """All of a member."""
         try:
             return self._zip.read(name)
-        except KeyError:
-            raise BadInput(f"member {name} is missing; the file is damaged: export it again") from None
-        except Exception as error:  # see above; a wrong checksum is a BadZipFile
-            raise BadInput(f"member {name} is damaged ({error}); copy or export the file again") from None
+        except Exception as error:
+            raise _unreadable(name, error) from None
+
+    def pieces(self, name: str, size: int = 1 << 20) -> Iterator[bytes]:
+        """A member bit by bit."""
+        try:
+            with self._zip.open(name) as member:
+                while piece := member.read(size):
+                    yield piece
+        except Exception as error:
+            raise _unreadable(name, error) from None
+
+
+def _unreadable(name: str, error: Exception) -> BadInput:
+    if isinstance(error, KeyError):
+        return BadInput(f"member {name} is missing; the file is damaged: export it again")
+    # zipfile meets damage with many kinds; a wrong checksum is a BadZipFile
+    return BadInput(f"member {name} is damaged ({error}); copy or export the file again")

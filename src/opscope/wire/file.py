@@ -19,7 +19,7 @@ from opscope.ir.files import all_graphs
 from . import version1
 from .archive import Archive
 from .arrow import Columns, ReadTable, to_bytes, to_table
-from .listings import listing_tables, read_listings
+from .listings import listing_table, read_listings
 from .members import graph_tables, pool_tables, read_graph, read_pools, text_columns
 from .stored import read_table, table_columns
 
@@ -91,7 +91,7 @@ def write(capture: Capture, file: BinaryIO, *, packed: bool = True) -> None:
         tables[f"stage_links/{i}"] = {"source": link.source, "target": link.target}
     for i, table in enumerate(capture.tables.values()):
         tables[f"tables/{i}"] = table_columns(table)
-    tables |= listing_tables(capture.stages)
+    tables["listings"] = listing_table(capture.stages)
     tables["sources"] = text_columns(("path", "text"), [*capture.sources.items()])
 
     with zipfile.ZipFile(file, "w", method, compresslevel=_LEVEL) as archive:
@@ -171,7 +171,7 @@ def _capture(manifest: dict[str, Any], table: Callable[[str], ReadTable]) -> Cap
         )
         members = partial(_member, table, f"graphs/{i}")
         graphs.append(read_graph(members, pools, entry["links"], entry["groups"], bodies))
-    listings = version1.read_listings(table("listings")) if older else read_listings(table)
+    listings = read_listings(table("listings"))
     stages = [
         Stage(
             str(s["name"]),
@@ -205,7 +205,7 @@ def _capture(manifest: dict[str, Any], table: Callable[[str], ReadTable]) -> Cap
         warnings=[str(w) for w in manifest["warnings"]],
     )
     if older:
-        version1.name_breaks(capture)
+        version1.name_facts(capture)
     return capture
 
 

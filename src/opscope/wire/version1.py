@@ -8,12 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from opscope.ir import Capture, Listing, Table, column, frozen
-from opscope.ir.facts import BREAKS, TIME_UNITS, TIMES
+from opscope.ir import Capture, Listing, Table, add_listings, column, frozen
+from opscope.ir.facts import BREAKS, FILES, TIME_UNITS, TIMES
 
-from .arrow import ReadTable
-from .listings import listing_rows
-
+_PAIRS = ".nodes"
 _BREAK = re.compile(r"^(?:(.+?):(\d+): )?(?:graph break: )?(.*)$")
 
 
@@ -22,32 +20,30 @@ def fact_of(by: str, units: dict[str, str]) -> str:
     return TIMES.name if by in TIMES.by and units.get("time") in TIME_UNITS else ""
 
 
-def read_listings(texts: ReadTable) -> dict[str, dict[str, Listing]]:
-    """Stage name -> kind -> listing. (line, node) pairs were JSON in a listing `<kind>.nodes`; what a stage changed was
-    one called `changes`, which is computed again when it is shown."""
-    found: dict[str, dict[str, str]] = {}
-    for stage, kind, text in listing_rows(texts):
-        found.setdefault(stage, {})[kind] = text
-    return {
-        stage: {
-            kind: Listing.of(text, _pairs(kinds.get(f"{kind}.nodes", "[]")))
-            for kind, text in kinds.items()
-            if kind != "changes" and not kind.endswith(".nodes")
-        }
-        for stage, kinds in found.items()
-    }
+def name_facts(capture: Capture) -> None:
+    """(line, node) pairs were JSON in a listing `<kind>.nodes`, graph breaks were lines of one called `breaks`, and
+    what a stage changed was one called `changes`, which is computed again when it is shown. Files of kernels were an
+    attribute."""
+    for number, stage in enumerate(capture.stages):
+        texts = dict(stage.listings)
+        stage.listings.clear()
+        texts.pop("changes", None)
+        breaks = texts.pop("breaks", None)
+        pairs = {kind.removesuffix(_PAIRS): texts.pop(kind) for kind in list(texts) if kind.endswith(_PAIRS)}
+        listings = {kind: Listing(text, _pairs(pairs.get(kind, "[]"))) for kind, text in texts.items()}
+        if breaks is not None:
+            capture.add(_breaks(number, breaks.splitlines()))
+        add_listings(capture, number, listings)
+        kernels = stage.graph.groups.get("kernel")
+        files = [capture.pools.attrs_of(attrs).get("file") for attrs in kernels.attrs.tolist()] if kernels else []
+        named = [(i, file) for i, file in enumerate(files) if isinstance(file, str) and file]
+        if named and not any(capture.facts(FILES.name, number)):
+            index, paths = zip(*named, strict=True)
+            capture.add(Table(number, "group:kernel", frozen(index), {"file": column(list(paths))}, FILES.name))
 
 
 def _pairs(text: str) -> list[tuple[int, int]]:
     return [(int(line), int(node)) for line, node in cast("list[Any]", json.loads(text))]
-
-
-def name_breaks(capture: Capture) -> None:
-    """Graph breaks were lines of a listing."""
-    for number, stage in enumerate(capture.stages):
-        listing = stage.listings.pop("breaks", None)
-        if listing is not None:
-            capture.add(_breaks(number, listing.text.splitlines()))
 
 
 def _breaks(stage: int, lines: list[str]) -> Table:

@@ -4,6 +4,7 @@ import { scopePath } from '../wire/scopes.ts';
 import { PHASES, ROLES } from '../scene.ts';
 import { row } from '../wire/csr.ts';
 import type { Groups } from '../wire/capture.ts';
+import { FACTS } from '../wire/facts.ts';
 import type { Details, KernelDetails, KernelRow, Label, Ref, TreeRow } from './messages.ts';
 import { groupClass, groupOrder, groupTitle } from './tree.ts';
 import type { View } from './view.ts';
@@ -305,10 +306,13 @@ export function kernels(view: View): KernelRow[] {
   }));
 }
 
-export function kernel(view: View, index: number): KernelDetails {
-  const { graph, capture } = view;
+export async function kernel(view: View, index: number): Promise<KernelDetails> {
+  const { graph, capture, stage } = view;
   const kernels = graph.groups.get('kernel')!;
   const attrs = JSON.parse(capture.pools.attrs.at(kernels.attrs[index]!)) as Record<string, unknown>;
+  const files = await capture.fact(FACTS.files.name, stage);
+  const file = files?.texts(FACTS.files.columns.file).at(files.int32('index').indexOf(index));
+  if (file) attrs.file = file;
   return {
     nodes: [...kernels.member.subarray(kernels.start[index]!, kernels.start[index + 1]!)],
     runs: kernelRuns(kernels)[index]!,

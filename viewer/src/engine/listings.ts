@@ -36,8 +36,8 @@ export class Listings {
   pairs(kind: string): Int32Array {
     const known = this.links.get(kind);
     if (known) return known;
-    const { line, node } = this.texts.get(kind) ?? { line: new Int32Array(0), node: new Int32Array(0) };
-    const rows = Array.from(line.keys()).filter((i) => line[i]! >= 1 && node[i]! >= 0 && node[i]! < this.nodes);
+    const { line, node } = this.texts.get(kind) ?? { line: [], node: [] };
+    const rows = [...line.keys()].filter((i) => line[i]! >= 1 && node[i]! >= 0 && node[i]! < this.nodes);
     rows.sort((a, b) => line[a]! - line[b]! || node[a]! - node[b]!);
     const pairs = Int32Array.from(rows.flatMap((i) => [line[i]!, node[i]!]));
     this.links.set(kind, pairs);

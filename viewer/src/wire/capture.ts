@@ -76,12 +76,17 @@ export interface StoredTable {
 }
 
 /** A text of the framework's own, and (line, operator) pairs. Lines may have a place in the user's code. */
-export interface Listing {
+export interface Listing extends Pairs {
   text: () => string;
-  line: Int32Array;
-  node: Int32Array;
   places?: Place[];
 }
+
+interface Pairs {
+  line: number[];
+  node: number[];
+}
+
+const NO_PAIRS: Pairs = { line: [], node: [] };
 
 /** A file and a line; null where it is not known. */
 export type Place = [string, number] | null;
@@ -105,12 +110,13 @@ interface Manifest {
 export class Capture {
   private graphs = new Map<number, Promise<Graph>>();
   private breaks = new Map<string, Listing>(); // by stage
+  private lines = new Map<string, Map<string, Pairs>>(); // by stage and kind of listing
 
   private constructor(
     readonly manifest: Manifest,
     readonly pools: Pools,
     readonly sources: { path: Texts; text: Texts },
-    private texts: { stage: Texts; kind: Texts; text: Texts; start: Int32Array; line: Int32Array; node: Int32Array } | null,
+    private texts: { stage: Texts; kind: Texts; text: Texts } | null,
     private archive: Archive,
   ) {}
 
@@ -139,8 +145,6 @@ export class Capture {
       stacks: { parent: stacks!.int32('parent'), frame: stacks!.int32('frame') },
     };
     const listings = archive.has('listings.arrow') ? await table('listings') : null;
-    const lines = archive.has('listing_lines.arrow') ? await table('listing_lines') : null;
-    const none = new Int32Array(0);
     const capture = new Capture(
       manifest,
       pools,
@@ -149,14 +153,32 @@ export class Capture {
         stage: listings.texts('stage'),
         kind: listings.texts('kind'),
         text: listings.texts('text'),
-        start: starts(lines?.int32('listing') ?? none, listings.rows),
-        line: lines?.int32('line') ?? none,
-        node: lines?.int32('node') ?? none,
       },
       archive,
     );
     await capture.readBreaks();
+    await capture.readLines();
     return capture;
+  }
+
+  /** Which lines of the listings belong to which operators. */
+  private async readLines(): Promise<void> {
+    for (const [i, { fact, stage }] of this.manifest.tables.entries()) {
+      if (fact !== FACTS.lines.name) continue;
+      const table = await this.stored(i);
+      const { columns } = FACTS.lines;
+      const [kinds, lines, nodes] = [table.texts(columns.listing), table.int32(columns.line), table.int32('index')];
+      const name = this.manifest.stages[stage]?.name ?? '';
+      const found = this.lines.get(name) ?? new Map<string, Pairs>();
+      this.lines.set(name, found);
+      for (let row = 0; row < lines.length; row++) {
+        const kind = kinds.at(row);
+        const pairs = found.get(kind) ?? { line: [], node: [] };
+        found.set(kind, pairs);
+        pairs.line.push(lines[row]!);
+        pairs.node.push(nodes[row]!);
+      }
+    }
   }
 
   /** Where a compiler left a graph, as a listing of its own. */
@@ -168,9 +190,8 @@ export class Capture {
       const [file, line, reason] = [table.texts(columns.file), table.numbers(columns.line), table.texts(columns.reason)];
       const places = Array.from(line, (at, row): Place => (Number.isNaN(at) ? null : [file.at(row), at]));
       const lines = places.map((place, row) => `${place ? `${place[0]}:${place[1]}: ` : ''}graph break: ${reason.at(row)}`);
-      const none = new Int32Array(0);
       const name = this.manifest.stages[stage]?.name ?? '';
-      this.breaks.set(name, { text: () => lines.join('\n'), line: none, node: none, places });
+      this.breaks.set(name, { text: () => lines.join('\n'), ...NO_PAIRS, places });
     }
   }
 
@@ -180,12 +201,8 @@ export class Capture {
     const { texts } = this;
     for (let i = 0; texts && i < texts.kind.length; i++) {
       if (texts.stage.at(i) !== stage) continue;
-      const [from, to] = [texts.start[i]!, texts.start[i + 1]!];
-      found.set(texts.kind.at(i), {
-        text: () => texts.text.at(i),
-        line: texts.line.subarray(from, to),
-        node: texts.node.subarray(from, to),
-      });
+      const kind = texts.kind.at(i);
+      found.set(kind, { text: () => texts.text.at(i), ...(this.lines.get(stage)?.get(kind) ?? NO_PAIRS) });
     }
     const breaks = this.breaks.get(stage);
     if (breaks) found.set(FACTS.breaks.name, breaks);
@@ -197,7 +214,8 @@ export class Capture {
     const { stages, tables } = this.manifest;
     const all = tables.flatMap((table, i) => (table.fact === fact ? [i] : []));
     const own = all.filter((i) => tables[i]!.stage === stage);
-    const shared = all.filter((i) => tables[i]!.by !== 'row' && stages[tables[i]!.stage]?.graph === stages[stage]?.graph);
+    const isShared = Object.values(FACTS).some(({ name, of }) => name === fact && of === 'graph');
+    const shared = all.filter((i) => isShared && stages[tables[i]!.stage]?.graph === stages[stage]?.graph);
     return own.length ? own : shared;
   }
 

@@ -208,33 +208,41 @@ export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, u
 /** Kinds of facts; a column is named as in its declaration. */
 export const FACTS = {
   /** What was measured while it ran. */
-  times: { name: 'times', by: ['node', 'scope', 'group:kernel'], columns: { time: 'column time', least: 'column least', most: 'column most', runs: 'column runs' } },
+  times: { name: 'times', by: ['node', 'scope', 'group:kernel'], of: 'graph', columns: { time: 'column time', least: 'column least', most: 'column most', runs: 'column runs' } },
   /** What every operator costs; docs/stats.md defines the figures. */
-  costs: { name: 'costs', by: ['node'], columns: { macs: 'column macs', causal: 'column causal', other: 'column other', read: 'column read', written: 'column written', activations: 'column activations', how: 'column how', 'at least': 'column at least' } },
+  costs: { name: 'costs', by: ['node'], of: 'graph', columns: { macs: 'column macs', causal: 'column causal', other: 'column other', read: 'column read', written: 'column written', activations: 'column activations', how: 'column how', 'at least': 'column at least' } },
   /** Every storage, by the value that owns it: how large it is and when it is alive. */
-  lifetimes: { name: 'lifetimes', by: ['value'], columns: { bytes: 'column bytes', class: 'column class', born: 'column born', dies: 'column dies' } },
+  lifetimes: { name: 'lifetimes', by: ['value'], of: 'graph', columns: { bytes: 'column bytes', class: 'column class', born: 'column born', dies: 'column dies' } },
   /** Every parameter, by the value that owns its storage. */
-  parameters: { name: 'parameters', by: ['value'], columns: { elements: 'column elements', bytes: 'column bytes', node: 'column node' } },
+  parameters: { name: 'parameters', by: ['value'], of: 'graph', columns: { elements: 'column elements', bytes: 'column bytes', node: 'column node' } },
   /** The operation behind an operator's name, and of nodes that are another one than their name says. */
-  kinds: { name: 'kinds', by: ['op', 'node'], columns: { kind: 'column kind' } },
+  kinds: { name: 'kinds', by: ['op', 'node'], of: 'graph', columns: { kind: 'column kind' } },
   /** Numbers of tensors, and statistics of them. */
-  values: { name: 'values', by: ['value'], columns: { values: 'column values', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf' } },
+  values: { name: 'values', by: ['value'], of: 'graph', columns: { values: 'column values', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf' } },
   /** What was seen of the gradients that an autograd engine handed on, by the value of each. */
-  gradients: { name: 'gradients', by: ['value'], columns: { place: 'column place', evidence: 'column evidence', out_slot: 'column out_slot', out_rank: 'column out_rank', in_slot: 'column in_slot', in_rank: 'column in_rank', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', nan: 'column nan', inf: 'column inf' } },
+  gradients: { name: 'gradients', by: ['value'], of: 'graph', columns: { place: 'column place', evidence: 'column evidence', out_slot: 'column out_slot', out_rank: 'column out_rank', in_slot: 'column in_slot', in_rank: 'column in_rank', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', nan: 'column nan', inf: 'column inf' } },
   /** The numbers that a framework itself gives to operators and tensors; its messages speak of them. */
-  ids: { name: 'ids', by: ['node', 'value'], columns: { id: 'column id' } },
+  ids: { name: 'ids', by: ['node', 'value'], of: 'graph', columns: { id: 'column id' } },
   /** What a stage changed in the stage it was made from. */
-  changes: { name: 'changes', by: ['row'], columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
+  changes: { name: 'changes', by: ['row'], of: 'stage', columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
   /** Where and why a compiler stopped a graph before the program ended. */
-  breaks: { name: 'breaks', by: ['row'], columns: { file: 'column file', line: 'column line', reason: 'column reason' } },
+  breaks: { name: 'breaks', by: ['row'], of: 'stage', columns: { file: 'column file', line: 'column line', reason: 'column reason', frame: 'column frame', before: 'column before', after: 'column after', crossing: 'column crossing' } },
   /** What a compiler compiled once more, and why. */
-  recompiles: { name: 'recompiles', by: ['row'], columns: { frame: 'column frame', reason: 'column reason' } },
+  recompiles: { name: 'recompiles', by: ['row'], of: 'stage', columns: { frame: 'column frame', reason: 'column reason' } },
+  /** How long a compiler took, by what it compiled and by phase. Phases of one frame and direction do not overlap. */
+  compile_times: { name: 'compile_times', by: ['row'], of: 'stage', columns: { frame: 'column frame', function: 'column function', direction: 'column direction', phase: 'column phase', time: 'column time' } },
+  /** Why two kernels of a stage are not one, in the compiler's own words. */
+  not_fused: { name: 'not_fused', by: ['row'], of: 'stage', columns: { kernel: 'column kernel', other: 'column other', reason: 'column reason' } },
   /** What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in. */
-  gaps: { name: 'gaps', by: ['scope'], columns: { reason: 'column reason', count: 'column count', inside: 'column inside', phase: 'column phase', op: 'column op', touches: 'column touches' } },
+  gaps: { name: 'gaps', by: ['scope'], of: 'graph', columns: { reason: 'column reason', count: 'column count', inside: 'column inside', phase: 'column phase', op: 'column op', touches: 'column touches' } },
+  /** Which lines of the stage's listings belong to which operators: any number of lines to any number of operators. */
+  lines: { name: 'lines', by: ['node'], of: 'stage', columns: { listing: 'column listing', line: 'column line' } },
+  /** The files that hold the generated code of kernels. Python files are named by the frames of stacks. */
+  files: { name: 'files', by: ['group:kernel'], of: 'graph', columns: { file: 'column file' } },
 } as const;
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', UNPAIRED: 'unpaired', FILE: 'file' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', UNPAIRED: 'unpaired' } as const;
 
 /** How frameworks spell what the page recognises. */
 export const SPELLINGS = {

@@ -52,7 +52,7 @@ def visualize(
     `input` is the data of the only input, `inp_dict` that of several by name: with one of them the activations have a
     mean and a standard deviation.
     """
-    source = Source.of(model_path)
+    source = Source.of(model_path).unpacked()
     with mapped(source) as (data, size):
         model = decoded(source, data, size)
         inputs = _inputs(model, input, inp_dict, source.name)

@@ -8,6 +8,7 @@ A capture with several stages becomes as many runs, in folders below DIR.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from opscope.analysis.times import node_times
@@ -50,14 +51,21 @@ def write(capture: Capture, stage: Stage, folder: Path) -> Path:
 
 
 def save(folder: Path, now: float, records: list[bytes]) -> Path:
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OpscopeError(f"{folder}: cannot write here ({error.strerror})") from None
     path = folder / f"events.out.tfevents.{int(now)}.opscope"
-    with replacing(path) as file:
-        for data in records:
-            file.writelines(record(data))
+    try:
+        with replacing(path) as file:
+            for data in records:
+                file.writelines(record(data))
+    except BaseException:
+        if is_new:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
     # TensorBoard shows the last graph that it finds in a folder: an older one of ours is replaced.
     for old in folder.glob("events.out.tfevents.*.opscope"):
         if old.name < path.name:

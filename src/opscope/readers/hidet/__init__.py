@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from opscope.errors import BadInput, of_file
-from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.ir import Capture, Origin, Pools, Stage, add_listings
 from opscope.readers import json_text
 from opscope.readers.source import Options, Source
 
@@ -54,10 +54,7 @@ def read(source: Source, options: Options) -> Capture:
     pools = Pools()
     built = [build(flow, pools) for flow in flows]
     names = ["graph" if not i else f"graph {i + 1}" for i in range(len(built))]
-    stages = [
-        Stage(name, one.graph, listings=one.listings, warnings=one.warnings)
-        for name, one in zip(names, built, strict=True)
-    ]
+    stages = [Stage(name, one.graph, warnings=one.warnings) for name, one in zip(names, built, strict=True)]
     capture = Capture(
         pools=pools, stages=stages, origin=_origin(flows[0], "dump" if _is_json(source.head) else "print")
     )
@@ -65,6 +62,7 @@ def read(source: Source, options: Options) -> Capture:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         capture.warnings.append(f"another graph in the text could not be read: {problems[0]}{more}")
     for i, one in enumerate(built):
+        add_listings(capture, i, one.listings)
         table = one.table(i)
         if table is not None:
             capture.tables[f"constants {names[i]}" if i else "constants"] = table

@@ -95,7 +95,7 @@ def _type(pools: Pools, tensor: Tensor) -> int:
 
 def _listings(flow: Flow) -> dict[str, Listing]:
     text, places = (flow.text, line_places(flow.text, flow.operators)) if flow.text else printed(flow)
-    native = Listing.of(text, zip(places, range(len(places)), strict=True))
+    native = Listing(text, list(zip(places, range(len(places)), strict=True)))
     return {"native": native, **_tasks(flow.operators)}
 
 
@@ -115,4 +115,4 @@ def _tasks(operators: Sequence[Operator]) -> dict[str, Listing]:
         places += [(number, nodes[0]) for number in range(len(lines), len(lines) + task.count("\n") + 2)]
         places += [(len(lines), node) for node in nodes[1:]]
         lines += [*task.split("\n"), ""]
-    return {"code": Listing.of("\n".join(lines).rstrip("\n"), places)}
+    return {"code": Listing("\n".join(lines).rstrip("\n"), places)}

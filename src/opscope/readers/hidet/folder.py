@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from opscope.errors import BadInput
-from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.ir import Capture, Origin, Pools, Stage, add_listings
 from opscope.readers.source import Source
 
 from . import printed
@@ -67,7 +67,8 @@ def read_folder(
             warnings = ()
         after = number - 1 if number else None
         took = seconds.get(number) if after is not None else None
-        capture.stages.append(Stage(entry.stem, before.graph, after, took, dict(before.listings), warnings))
+        capture.stages.append(Stage(entry.stem, before.graph, after, took, warnings=warnings))
+        add_listings(capture, number, before.listings)
     if before is None:
         raise BadInput(f"{name}: a folder without graphs of Hidet's passes")
     missing = sorted(set(range(passes[0].number, passes[-1].number)) - {entry.number for entry in passes})
@@ -128,7 +129,7 @@ def _seconds(folder: Path, names: list[str], profile: Path | None) -> tuple[dict
 
 
 def _text(path: Path) -> str:
-    return Source.of(path).read(_LARGEST_TEXT).decode("utf-8", "replace")
+    return Source.of(path).unpacked().read(_LARGEST_TEXT).decode("utf-8", "replace")
 
 
 def _logs(folder: Path) -> Iterator[Path]:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.ir.facts import FILES
 from opscope.ir.measurements import TIMES, VALUES
 from opscope.readers import json_text
 from opscope.readers.pickles import UnsafePickle, load_plain, looks_like_pickle
@@ -15,7 +16,7 @@ from opscope.readers.source import Options, Source
 
 from .build import KnownVar, build
 from .dump import KEYS, is_dump, parse
-from .measured import id_tables, is_report, time_table, value_table
+from .measured import file_table, id_tables, is_report, time_table, value_table
 
 __all__ = ["NAME", "KnownVar", "from_dump", "match", "read"]
 
@@ -67,12 +68,15 @@ def from_dump(
     dump = parse(data, room)
     built = build(dump, pools, known)
     tables = id_tables(built)
+    files = file_table(dump)
+    if files is not None:
+        tables[FILES.name] = files
     values = value_table(dump, built)
     if values is not None:
         tables[VALUES] = values
     warnings = list(built.warnings)
     if report is not None:
-        times, problems = time_table(report, built)
+        times, problems = time_table(report, dump, built)
         warnings += problems
         if times is not None:
             tables[TIMES] = times
@@ -99,6 +103,7 @@ def _report(source: Source, options: Options) -> tuple[list[Any] | None, str]:
     if options.profile is not None:
         report = Source.of(options.profile)
         try:
+            report = report.unpacked()
             rows = json_text.parse(report.read(_LARGEST_REPORT))
         except BadInput as error:
             raise of_file(error, report.name, "not a profile report") from None

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from opscope.ir import Graph, GraphBuilder, Pools
-from opscope.ir.attributes import FILE
 
 from . import jit_key
 from .dump import Dump, Execution, Op, counted
@@ -290,7 +289,7 @@ class _Build:
             members = [self.node[i] for i in execution.ops if i in self.node]
             attrs: dict[str, Any] = {**execution.attrs}
             if execution.jit_key:
-                attrs |= {"jit_key": execution.jit_key, FILE: execution.file}
+                attrs["jit_key"] = execution.jit_key
                 if "choices" in key.kernel:
                     attrs["choices"] = key.kernel["choices"]
             self.b.group("kernel", members, name=self._kernel_name(execution), attrs=attrs)

@@ -1,4 +1,4 @@
-"""What was measured along with a trace: the values of variables, and the times of kernels."""
+"""What is known of a trace beside its graph: ids, values of variables, files and times of kernels."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from opscope.ir import Column, Table, column
-from opscope.ir.attributes import FILE
 from opscope.ir.columns import frozen
-from opscope.ir.facts import IDS
+from opscope.ir.facts import FILES, IDS
 from opscope.ir.measurements import Measured, statistics_of, times_table, values_table
 
 from .build import Built
@@ -27,6 +26,15 @@ def id_tables(built: Built) -> dict[str, Table]:
             numbers = column(np.array(ids, dtype=np.int64))
             tables[f"jittor id by {by}"] = Table(0, by, frozen(range(len(ids))), {"id": numbers}, IDS.name)
     return tables
+
+
+def file_table(dump: Dump) -> Table | None:
+    """The generated C++ file of every kernel."""
+    files = [execution.file if execution.jit_key else "" for execution in dump.executions]
+    if not any(files):
+        return None
+    named = column(files, known=[bool(file) for file in files])
+    return Table(0, "group:kernel", frozen(range(len(files))), {"file": named}, FILES.name)
 
 
 def value_table(dump: Dump, built: Built) -> Table | None:
@@ -54,12 +62,10 @@ def is_report(rows: Any) -> bool:
     return tuple(cast("list[Any]", rows[0])[: len(HEADER)]) == HEADER
 
 
-def time_table(report: Sequence[Any], built: Built) -> tuple[Table | None, list[str]]:
+def time_table(report: Sequence[Any], dump: Dump, built: Built) -> tuple[Table | None, list[str]]:
     """Times by kernel execution. The profiler adds up all runs of one kernel: each run shows their mean."""
-    groups = built.graph.groups.get("kernel")
-    if groups is None:
+    if "kernel" not in built.graph.groups:
         return None, []
-    pools = built.graph.pools
     times: dict[tuple[str, str], tuple[float, ...]] = {}
     for row in report[1:]:
         try:
@@ -67,10 +73,7 @@ def time_table(report: Sequence[Any], built: Built) -> tuple[Table | None, list[
             times[name, file] = (float(row[4]), float(row[5]), float(row[6]), float(row[2]))
         except (TypeError, ValueError, IndexError):
             continue
-    found: list[tuple[float, ...] | None] = []
-    for attrs_id in groups.attrs.tolist():
-        attrs = pools.attrs_of(attrs_id)
-        found.append(times.get((attrs.get("jit_key", ""), attrs.get(FILE, ""))))
+    found = [times.get((one.jit_key, one.file if one.jit_key else "")) for one in dump.executions]
     matched = sum(row is not None for row in found)
     warnings = (
         [] if matched else ["none of the kernels in the profile report ran in this trace: no times were taken from it"]

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Generator
 
 from opscope.errors import BadInput, of_file
-from opscope.ir import Capture, Listing, Origin, Pools, Stage
+from opscope.ir import Capture, Origin, Pools, Stage
 from opscope.readers.source import Options, Source
 
 from .build import Building
@@ -38,7 +38,7 @@ def capture_of(model: Model, name: str = "") -> Capture:
     pools = Pools()
     building = Building(model, pools)
     graph = building.build()
-    stage = Stage("model", graph, listings={"metadata": Listing(_metadata(model))}, warnings=tuple(building.warnings))
+    stage = Stage("model", graph, listings={"metadata": _metadata(model)}, warnings=tuple(building.warnings))
     return Capture(
         pools=pools,
         stages=[stage],

@@ -35,7 +35,7 @@ def statistics(path: str) -> dict[str, Statistics | None]:
     >>> statistics("resnet18.mge")["conv1.weight"]                   # doctest: +SKIP
     Statistics(mean=…, std=…)
     """
-    source = Source.of(path)
+    source = Source.of(path).unpacked()
     found: dict[str, Statistics | None] = {}
     with mapped(source) as (data, size):
         model = decoded(source, data, size)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from opscope.errors import BadInput, of_file
-from opscope.ir import Capture, Frame, GraphBuilder, Listing, Origin, Pools, Stage
+from opscope.ir import Capture, Frame, GraphBuilder, Origin, Pools, Stage
 from opscope.readers.source import Options, Source
 
 from .backward import GradNode, Placing, gradient_table, in_order, place, types_from_leaves
@@ -101,7 +101,7 @@ def _folder(source: Source) -> Capture:
                 builder.link("grad", forward[node.ptr], index)
         name = "backward" if len(stems) == 1 else f"backward {len(capture.stages) + 1}"
         _add_table(capture, placed, len(capture.stages))
-        capture.stages.append(Stage(name, builder.freeze(), listings={"dot": Listing(texts[_BACKWARD])}))
+        capture.stages.append(Stage(name, builder.freeze(), listings={"dot": texts[_BACKWARD]}))
         if _STACKS in texts and not any(stacks.values()):
             capture.warnings.append(
                 f"{stem}{_STACKS} has no stacks: set paddle.set_flags({{'FLAGS_call_stack_level': 3}}) before the "

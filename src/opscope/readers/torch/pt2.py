@@ -6,7 +6,7 @@ import re
 from typing import Any, cast
 
 from opscope.errors import BadInput
-from opscope.ir import Capture, Listing, Origin, Pools, Stage
+from opscope.ir import Capture, Origin, Pools, Stage
 from opscope.ir.pools import clean
 from opscope.readers import json_text
 from opscope.readers.source import Options, Source
@@ -78,7 +78,7 @@ def _capture(models: dict[str, bytes], weights: dict[str, dict[str, str]]) -> Ca
             Stage(
                 clean(name),
                 graph,
-                listings={"symbols": Listing(symbols)} if symbols else {},
+                listings={"symbols": symbols} if symbols else {},
                 warnings=(*_schema_warning(program), *building.warnings),
             )
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opscope.ir import Capture, Origin, Pools, Stage, StageLink
+from opscope.ir import Capture, Origin, Pools, Stage, StageLink, add_listings
 from opscope.ir.columns import frozen
 from opscope.ir.measurements import TIMES, VALUES
 from opscope.readers.hidet.build import Built, build
@@ -130,7 +130,8 @@ class Session(session.Session):
 
     def _add(self, capture: Capture, built: Built, name: str, after: int | None, seconds: float | None) -> None:
         stage = len(capture.stages)
-        capture.stages.append(Stage(name, built.graph, after, seconds, dict(built.listings), built.warnings))
+        capture.stages.append(Stage(name, built.graph, after, seconds, warnings=built.warnings))
+        add_listings(capture, stage, built.listings)
         table = built.table(stage)
         if table is not None:
             capture.tables[f"constants {name}" if stage else "constants"] = table

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from opscope.errors import OpscopeError
-from opscope.ir import Capture, Listing
+from opscope.ir import Capture
 from opscope.readers.paddle.pir import from_json
 
 from . import private
@@ -37,7 +37,7 @@ def capture(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captu
         ) from error
     found = from_json(text, buffers=_buffers(paddle, target))
     found.origin = origin("program")
-    found.stages[:] = [replace(found.stages[0], listings={"native": Listing(listing[:_LONGEST_LISTING])})]
+    found.stages[:] = [replace(found.stages[0], listings={"native": listing[:_LONGEST_LISTING]})]
     found.warnings.append("a program made by to_static: branches that this input does not take may be in it")
     return found
 

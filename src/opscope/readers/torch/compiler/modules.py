@@ -12,32 +12,58 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from .kernels import Flow
+from opscope.readers.torch.names import short_class
+
+from .flow import Flow
 from .printed import Node, Place, Printed, names_in
 
 Path = tuple[str, ...]
 _PART = re.compile(r"\._(modules|parameters|buffers)\['([^']*)'\]|\.(\w+)|\[(\d+)\]")
 _ROOT = re.compile(r"^[LG]\['\w+'\]")
+_MODULE = re.compile(r"^[LG]\['\w+'\](?:\._modules\['[^']*'\])*$")
+_GUARDED = re.compile(r"GuardManager: source=([^\n]{1,2000}?), accessed_by=[^\n]{0,2000}?type=<class '([\w.<>]+)'>")
+_OPTIMIZER = re.compile(r"^L\['self'\]\.(param_groups\[|state\[)")
 _NUMBER = re.compile(r"^\d+$")
 
 
 class Held(NamedTuple):
-    """A tensor that a module holds."""
+    """A tensor that a module or an optimizer holds."""
 
-    path: Path  # with the tensor's own name last
+    name: str  # `layers.0.fc.weight`
     role: str
+    module: Path  # with the model's own name first
 
 
-def held(source: str) -> Held | None:
-    """`L['self']._modules['fc']._parameters['weight']` as ("fc", "weight"), a parameter."""
+def guarded(text: str) -> dict[str, str]:
+    """The classes of modules and of what else has a name, by Dynamo's word for it: its guards check them."""
+    return {source: name for source, name in _GUARDED.findall(text) if _ROOT.match(source)}
+
+
+def classes(guards: Mapping[str, str], roots: Mapping[str, Path]) -> dict[Path, str]:
+    """The classes of modules, by path."""
+    found: dict[Path, str] = {}
+    for source, name in guards.items():
+        root = _ROOT.match(source)
+        if root is not None and root[0] in roots and _MODULE.match(source):
+            inside = tuple(part[1] for part in _PART.findall(source[root.end() :]))
+            found[roots[root[0]] + inside] = short_class(name)
+    return found
+
+
+def held(source: str, roots: Mapping[str, Path]) -> Held | None:
+    """`L['self']._modules['fc']._parameters['weight']` as `fc.weight`, a parameter of the module `fc`."""
     root = _ROOT.match(source)
-    if not root or ("._parameters[" not in source and "._buffers[" not in source):
+    if root is None:
         return None
-    path: list[str] = []
-    for kind, name, attribute, index in _PART.findall(source[root.end() :]):
-        if kind or attribute or index:
-            path.append(name or attribute or index)
-    return Held(tuple(path), "parameter" if "._parameters[" in source else "buffer") if path else None
+    owner = roots.get(root[0], ())
+    if optimizer := _OPTIMIZER.match(source):
+        role = "state" if optimizer[1] == "state[" else "parameter"
+        return Held(source[root.end() + 1 :][:200], role, owner)
+    if "._parameters[" not in source and "._buffers[" not in source:
+        return None
+    path = [name or attribute or index for _, name, attribute, index in _PART.findall(source[root.end() :])]
+    role = "parameter" if "._parameters[" in source else "buffer"
+    return Held(".".join(path), role, (*owner, *path[:-1])) if path else None
 
 
 def spelled(source: str) -> str:
@@ -88,7 +114,7 @@ def of_lowered(
     for name, node in flow.nodes.items():
         visits: list[int] = course.visits.get(node.place, []) if node.place is not None else []
         if not visits:
-            holders = [inputs[read].path[:-1] for read in flow.reads[name] if read in inputs]
+            holders = [inputs[read].module for read in flow.reads[name] if read in inputs]
             if holders:  # the new content of a buffer has no line
                 found[name] = holders[0]
             continue
@@ -99,7 +125,7 @@ def of_lowered(
             continue
         if name in late and not turned:
             position, turned = len(course.owners), True
-        hints = [inputs[read].path for read in _through(flow, name) if read in inputs]
+        hints = [inputs[read].module for read in _through(flow, name) if read in inputs]
         hints += [known[read] for read in _through(flow, name) if read in known]
         sign = -1 if name in late else 1
         fitting = [i for i in visits if any(hint[: len(course.owners[i])] == course.owners[i] for hint in hints)]
@@ -146,7 +172,7 @@ def _through(flow: Flow, name: str) -> Iterable[str]:
 
 def _owner(read: Sequence[Held]) -> Path:
     """The module that holds the parameters, or what the holders have in common."""
-    holders = {held.path[:-1] for held in read}
+    holders = {held.module for held in read}
     if len(holders) > 1:
         return _prefix(list(holders))
     (holder,) = holders

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from opscope.errors import BadInput
-from opscope.ir import Capture, Graph, Listing, Origin, Pools, Stage
+from opscope.ir import Capture, Graph, Origin, Pools, Stage
 from opscope.ir.pools import clean
 from opscope.readers.source import Options, Source
 from opscope.readers.torch.archive import TorchArchive, member_names, reading
@@ -140,9 +140,7 @@ def _stage(method: Function, graph: Graph, inliner: Inliner, listing: str) -> St
         warnings += (f"branches that attributes of modules choose are shown as they were saved: {names}",)
     if inliner.unknown:
         warnings += (f"parts of the code were not understood and are left out: {', '.join(list(inliner.unknown)[:8])}",)
-    return Stage(
-        clean(method.node.name), graph, listings={"code": Listing(listing)} if listing else {}, warnings=warnings
-    )
+    return Stage(clean(method.node.name), graph, listings={"code": listing} if listing else {}, warnings=warnings)
 
 
 # -- files that look alike ----------------------------------------------------------------------------

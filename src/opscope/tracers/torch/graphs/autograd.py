@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from opscope.ir import Capture, Listing, Pools, Stage
+from opscope.ir import Capture, Listing, Pools, Stage, add_listings
 from opscope.sources import embed, exact
 from opscope.tracers import arguments
 from opscope.tracers.torch.private import the_torch, without_compiler
@@ -68,8 +68,8 @@ def _captured(
     backward = Backward(pools, names, seen.scopes(places))
     backward.add(differentiable)
     graph = backward.freeze()
-    stage = Stage("backward", graph, listings=_table(backward))
-    capture = Capture(pools, [stage], origin=origin("autograd"), warnings=backward.warnings)
+    capture = Capture(pools, [Stage("backward", graph)], origin=origin("autograd"), warnings=backward.warnings)
+    add_listings(capture, 0, _table(backward))
     if statistics:
         table, warnings = gradient_table(backward, differentiable)
         capture.tables["gradients"] = table
@@ -104,4 +104,4 @@ def _table(backward: Backward) -> dict[str, Listing]:
         for i, (function, number, edges) in enumerate(backward.rows())
     ]
     lines = [(i + 3, i) for i in range(len(rows))]
-    return {"table": Listing.of(aligned(("node", "function", "sequence", "next functions"), rows), lines)}
+    return {"table": Listing(aligned(("node", "function", "sequence", "next functions"), rows), lines)}

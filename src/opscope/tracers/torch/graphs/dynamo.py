@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opscope.ir import Capture, Pools, Stage, StageLink, Table, column
+from opscope.ir import Capture, Listing, Pools, Stage, StageLink, Table, add_listings, column
 from opscope.ir.columns import frozen
 from opscope.ir.facts import BREAKS
 from opscope.sources import embed, exact
@@ -80,17 +80,20 @@ class _Graphs:
         ended = self._ended(run)
         stages: list[Stage] = []
         builts: list[Built] = []
+        listings: list[dict[str, Listing]] = []
         for number, (module, named, base) in enumerate(self.found, start=1):
             way = FxGraph(
                 pools, places, owner=module, python_level=True, base=places.of_path(base), named=named_by(named)
             )
             built = way.build(module.graph)
-            listings = of_fx(module.graph, module.code, str(module.graph), built.nodes)
-            stages.append(Stage(f"graph {number}", built.graph, listings=listings))
+            stages.append(Stage(f"graph {number}", built.graph))
+            listings.append(of_fx(module.graph, module.code, str(module.graph), built.nodes))
             builts.append(built)
         warnings = [*map(str, run.breaks), *run.recompiles]
         capture = Capture(pools, stages, origin=origin("dynamo"), warnings=warnings)
         capture.stage_links += [link for pair in sorted(self.flows) if (link := self._flow(pair, builts)) is not None]
+        for number, texts in enumerate(listings):
+            add_listings(capture, number, texts)
         for number, breaks in ended.items():
             capture.add(_breaks(number - 1, breaks))
         embed(capture, exact)

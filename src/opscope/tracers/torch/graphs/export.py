@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any, cast
 
-from opscope.ir import Capture, GraphBuilder, Listing, Pools, Stage
+from opscope.ir import Capture, GraphBuilder, Listing, Pools, Stage, add_listings
 from opscope.ir.symbols import renamed
 from opscope.sources import embed, exact
 from opscope.tracers.torch.private import dimension_names, the_torch
@@ -83,7 +83,8 @@ def of_program(program: Any, *, root: Any = None, how: str = "export") -> Captur
     if program.range_constraints:
         ranges = [_range(symbol, found, names_of) for symbol, found in program.range_constraints.items()]
         listings["symbols"] = Listing("\n".join(ranges))
-    capture = Capture(pools, [Stage("export", built.graph, listings=listings)], origin=origin(how))
+    capture = Capture(pools, [Stage("export", built.graph)], origin=origin(how))
+    add_listings(capture, 0, listings)
     embed(capture, exact)
     return renamed(capture, names_of)
 

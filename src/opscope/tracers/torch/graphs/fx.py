@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, cast
 
-from opscope.ir import Capture, Pools, Stage
+from opscope.ir import Capture, Listing, Pools, Stage, add_listings
 from opscope.sources import embed, exact
 from opscope.tracers.arguments import tensors_in
 from opscope.tracers.torch.private import find, the_torch
@@ -135,8 +135,8 @@ def of_graph_module(module: Any, *, root: Any = None, warnings: list[str] | None
     pools = Pools()
     places = Places(pools, root if hasattr(root, "named_modules") else module)
     built = FxGraph(pools, places, owner=module, python_level=True).build(module.graph)
-    stage = Stage("fx", built.graph, listings=of_fx(module.graph, module.code, str(module.graph), built.nodes))
-    return _finished(pools, stage, warnings)
+    listings = of_fx(module.graph, module.code, str(module.graph), built.nodes)
+    return _finished(pools, built, listings, warnings)
 
 
 def of_graph(graph: Any) -> Capture:
@@ -147,10 +147,11 @@ def of_graph(graph: Any) -> Capture:
     pools = Pools()
     built: Built = FxGraph(pools, Places(pools), python_level=True).build(graph)
     listings = of_fx(graph, str(graph.python_code("self").src), str(graph), built.nodes)
-    return _finished(pools, Stage("fx", built.graph, listings=listings), None)
+    return _finished(pools, built, listings, None)
 
 
-def _finished(pools: Pools, stage: Stage, warnings: list[str] | None) -> Capture:
-    capture = Capture(pools, [stage], origin=origin("fx"), warnings=warnings or [])
+def _finished(pools: Pools, built: Built, listings: dict[str, Listing], warnings: list[str] | None) -> Capture:
+    capture = Capture(pools, [Stage("fx", built.graph)], origin=origin("fx"), warnings=warnings or [])
+    add_listings(capture, 0, listings)
     embed(capture, exact)
     return capture

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opscope.errors import OpscopeError
-from opscope.ir import Capture, GraphBuilder, Pools, Stage, StageLink
+from opscope.ir import Capture, GraphBuilder, Pools, Stage, StageLink, add_listings
 from opscope.ir.columns import frozen
 from opscope.sources import embed, exact
 from opscope.tracers.torch import private
@@ -129,7 +129,8 @@ class _Graphs:
         built = way.build(module.graph)
         native = module.print_readable(print_output=False)
         listings = of_fx(module.graph, module.code, native, built.nodes)
-        self.capture.stages.append(Stage(name, built.graph, after=after, listings=listings))
+        self.capture.stages.append(Stage(name, built.graph, after=after))
+        add_listings(self.capture, len(self.capture.stages) - 1, listings)
         return len(self.capture.stages) - 1, built
 
     # -- what belongs together --------------------------------------------------------------------

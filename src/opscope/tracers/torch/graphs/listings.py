@@ -22,9 +22,9 @@ def of_fx(graph: Any, code: str, native: str, nodes: Mapping[str, int]) -> dict[
     rows = [(node.op, node.name, target_text(node), str(node.args), str(node.kwargs)) for node in graph.nodes]
     lines = [(at, nodes[node.name]) for at, node in enumerate(graph.nodes, start=3) if node.name in nodes]
     return {
-        "table": Listing.of(aligned(("opcode", "name", "target", "args", "kwargs"), rows), lines),
-        "code": Listing.of(code, _lines(code, _MADE, nodes)),
-        "native": Listing.of(native, _lines(native, _MADE, nodes) or _lines(native, _PRINTED, nodes)),
+        "table": Listing(aligned(("opcode", "name", "target", "args", "kwargs"), rows), lines),
+        "code": Listing(code, _lines(code, _MADE, nodes)),
+        "native": Listing(native, _lines(native, _MADE, nodes) or _lines(native, _PRINTED, nodes)),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from opscope.ir import Capture, Listing, Pools, Stage, StageLink
+from opscope.ir import Capture, Listing, Pools, Stage, StageLink, add_listings
 from opscope.ir.columns import frozen
 from opscope.sources import embed, exact
 from opscope.tracers.torch.private import the_torch
@@ -44,10 +44,12 @@ def of_script(script: Any, *, how: str = "torchscript", warnings: list[str] | No
     inlined = inner.run(inlined_graph)
     code = _code(script)
     stages = [
-        Stage("hierarchical", hierarchical, listings=_listings(script.graph, outer, code)),
-        Stage("inlined", inlined, after=0, listings=_listings(inlined_graph, inner, code)),
+        Stage("hierarchical", hierarchical),
+        Stage("inlined", inlined, after=0),
     ]
     capture = Capture(pools, stages, origin=origin(how), warnings=warnings)
+    add_listings(capture, 0, _listings(script.graph, outer, code))
+    add_listings(capture, 1, _listings(inlined_graph, inner, code))
     pairs = sorted({(origin, node) for node, origin in inner.origins.items() if origin >= 0})
     # Both walks see the same top-level nodes in the same order, so that their numbers are comparable.
     pairs = [(outer.top[a], b) for a, b in pairs if a < len(outer.top) and outer.top[a] >= 0]
@@ -83,9 +85,9 @@ def _listings(graph: Any, walk: Walk, code: str) -> dict[str, Listing]:
     schemas = sorted({node.schema() for node in _all_nodes(graph) if node.schema() != "(no schema)"})
     text = "\n".join([native.rstrip("\n"), "", "# schemas", *schemas]) if schemas else native
     return {
-        "table": Listing.of(aligned(("kind", "name", "op", "inputs", "attributes"), rows), lines),
+        "table": Listing(aligned(("kind", "name", "op", "inputs", "attributes"), rows), lines),
         "code": Listing(code),
-        "native": Listing.of(text, _native_lines(native, walk)),
+        "native": Listing(text, _native_lines(native, walk)),
     }
 
 
