@@ -482,7 +482,7 @@ def own_backends(make: Callable[[type[Any]], type[Any]]) -> Generator[None, None
 
 
 def options_of(compiled: Any) -> dict[str, Any]:
-    """How torch.compile was asked to compile something: backend, options, dynamic, fullgraph, as far as it can be read."""
+    """How torch.compile was asked to compile something: backend, options, dynamic, fullgraph."""
     found: dict[str, Any] = {}
     context = attributes_of(compiled).get("dynamo_ctx")
     innermost = find("torch._dynamo.eval_frame", "innermost_backend")

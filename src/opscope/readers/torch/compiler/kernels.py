@@ -15,7 +15,7 @@ from opscope.ir import dtypes
 from opscope.ir.pools import Dim
 from opscope.readers.torch.names import base_name, op_name
 
-from .compilation import Part
+from .compilation import LaunchTold, Part
 from .flow import LIKE_VIEWS, Flow
 from .printed import Printed
 from .wrapper import FragmentNode, Launch, Output
@@ -46,13 +46,29 @@ def _size(shape: Sequence[Dim] | None) -> object:
     return (count, *sorted(symbols))
 
 
+def told_by_launch(part: Part, launches: Sequence[Launch]) -> dict[int, LaunchTold]:
+    """Rows that live capture told, joined to launches by the kernel's name, in order."""
+    waiting: dict[str, list[LaunchTold]] = {}
+    for told in reversed(part.launches):
+        waiting.setdefault(told.kernel.removesuffix(".run"), []).append(told)
+    found: dict[int, LaunchTold] = {}
+    for i, launch in enumerate(launches):
+        rows = waiting.get(launch.target)
+        if rows:
+            found[i] = rows.pop()
+    return found
+
+
 def place(printed: Printed, output: Output, part: Part) -> list[Placed]:
     """What each launch of an output code computes, in the order of the launches."""
-    return _Placing(printed, output, part.reported).run()
+    return _Placing(printed, output, part.reported, told_by_launch(part, output.launches)).run()
 
 
 class _Placing:
-    def __init__(self, printed: Printed, output: Output, reported: Mapping[str, Iterable[str]]) -> None:
+    def __init__(
+        self, printed: Printed, output: Output, reported: Mapping[str, Iterable[str]], told: Mapping[int, LaunchTold]
+    ) -> None:
+        self.told = told
         self.flow = Flow(printed)
         self.output = output
         self.reported = reported
@@ -123,7 +139,9 @@ class _Placing:
         fragment = [node for node in listed if node.kind != "PlaceHolder"]
         given = [node.name for node in listed if node.kind == "PlaceHolder"]
         evidence, results = "", list[str]()
-        if fragment and first and all(node.name in self.flow.nodes for node in fragment):
+        if index in self.told:
+            nodes, evidence = [name for name in self.told[index].nodes if name in self.flow.nodes], "reported"
+        elif fragment and first and all(node.name in self.flow.nodes for node in fragment):
             nodes, evidence = [node.name for node in fragment], "name"
             results = [name for name in kernel.returned if name in self.flow.nodes] if kernel is not None else []
         elif nodes:
@@ -137,7 +155,7 @@ class _Placing:
         elif kernel is None:
             nodes = self.extern(launch)
             evidence = "structure" if nodes else ""
-        if not nodes:
+        if not nodes and index not in self.told:
             nodes, results = self.between(index, launch)
             evidence = "structure" if nodes else ""
         order = self.flow.order

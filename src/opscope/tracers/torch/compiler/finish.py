@@ -23,8 +23,8 @@ def notes(watch: Watch) -> list[str]:
         times = f" in {count} calls" if count > 1 else ""
         if missed.backend not in ("", "inductor"):
             found.append(
-                f"{what} is compiled with the backend {missed.backend!r}, which makes no kernels that opscope knows: what it "
-                "ran is recorded operator by operator"
+                f"{what} is compiled with the backend {missed.backend!r}, which makes no kernels that opscope knows: "
+                "what it ran is recorded operator by operator"
             )
             continue
         why = "; ".join(reasons) or "torch does not say why (TORCH_LOGS=dynamo does)"

@@ -1,4 +1,4 @@
-"""What torch's graphs know of their operators and the printed text does not say: modules, phases, where they come from."""
+"""What torch's graphs know of their operators and their printed text does not say: modules, phases, origins."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from opscope.tracers.torch.parts import named_parts, stored
 from opscope.tracers.torch.private import the_torch
 
 _PART = re.compile(r"\.(\w+)|\[['\"]?(\w+)['\"]?\]")
+_FRAME = re.compile(r'File "([^"\n]+)", line (\d{1,9}), in ([^\n]+)\n([^\n]*)')
 _ROOT = re.compile(r"^[LG]\['\w+'\]")
 
 
@@ -104,6 +105,9 @@ class Base(NamedTuple):
     phase: str = ""  # "optimizer" in the step of one
 
 
+Line = tuple[str, int, str, str]  # file, number, function, code
+
+
 class Table(NamedTuple):
     """One graph as it was printed."""
 
@@ -115,10 +119,11 @@ class Table(NamedTuple):
     sources: dict[str, list[str]]
     inputs: dict[str, Held]
     base: Base | None
+    lines: dict[str, Line]  # of operators that the compiler made, which have none of their own
 
 
 def describe(graph: Any, modules: Modules, base: Base | None) -> Table:
-    table = Table(0, 0, {}, {}, {}, {}, {}, base)
+    table = Table(0, 0, {}, {}, {}, {}, {}, base, {})
     count = edges = 0
     for node in graph.nodes:
         meta = node.meta
@@ -144,7 +149,35 @@ def describe(graph: Any, modules: Modules, base: Base | None) -> Table:
         sources = [source.name for source in meta.get("from_node") or () if getattr(source, "name", "")]
         if sources:
             table.sources[node.name] = list(dict.fromkeys(sources))
+    _inherit(graph, table)
     return table._replace(count=count, edges=edges)
+
+
+def _inherit(graph: Any, table: Table) -> None:
+    """Operators that the compiler made itself have the line of what they read, or else of what reads them."""
+    lines: dict[str, Line | None] = {}
+    bare = [node for node in graph.nodes if node.op.startswith("call") and not node.meta.get("stack_trace")]
+
+    def line_of(node: Any) -> Line | None:
+        if node.name not in lines:
+            lines[node.name] = table.lines.get(node.name) or _line(node.meta.get("stack_trace"))
+        return lines[node.name]
+
+    for ordered, near in ((bare, "all_input_nodes"), (bare[::-1], "users")):
+        for node in ordered:
+            around = list(getattr(node, near))
+            found = next((line for other in around if (line := line_of(other)) is not None), None)
+            if found is not None and node.name not in table.lines:
+                table.lines[node.name] = lines[node.name] = found
+            place = _shared([table.modules.get(other.name) for other in around])
+            if place is not None and node.name not in table.modules:
+                table.modules[node.name] = place
+
+
+def _line(trace: Any) -> Line | None:
+    """The innermost line of a stack, as Python writes it."""
+    found = _FRAME.findall(trace) if isinstance(trace, str) else ()
+    return (found[-1][0], int(found[-1][1]), found[-1][2], found[-1][3].strip()) if found else None
 
 
 def _place(stack: Any, modules: Modules, classes: dict[Place, str]) -> Place | None:
@@ -208,6 +241,7 @@ def text(table: Table, modules: Modules, kind: str) -> Callable[[], str]:
                 "types": {path(place): name for place, name in table.classes.items()},
                 "phases": phases,
                 "from": table.sources,
+                "lines": table.lines,
                 "inputs": {
                     name: [_input_name(held, modules, path), held.role, path(held.place).rpartition(".")[0]]
                     for name, held in table.inputs.items()
@@ -221,5 +255,3 @@ def text(table: Table, modules: Modules, kind: str) -> Callable[[], str]:
 def _input_name(held: Held, modules: Modules, path: Callable[[Place], str]) -> str:
     """Parameters go by the names that their model gives them, where there is only one."""
     return held.place.path if len(modules.roots) < 2 or held.place.root < 0 else path(held.place)
-
-

@@ -60,9 +60,7 @@ class Passes:
 def _state(module: Any) -> list[Any]:
     """What would be another object if the graph had been changed. Arguments are never written to, only replaced."""
     return [
-        part
-        for node in module.graph.nodes
-        for part in (node.name, node.target, _Same(node.args), _Same(node.kwargs))
+        part for node in module.graph.nodes for part in (node.name, node.target, _Same(node.args), _Same(node.kwargs))
     ]
 
 

@@ -1,4 +1,4 @@
-"""Compiled code inside of a recording: each compiled graph that runs is one operator of the step, joined to its kernels."""
+"""Compiled code in a recording: each compiled graph that runs is one operator of the step, joined to its kernels."""
 
 from __future__ import annotations
 
@@ -121,9 +121,10 @@ class CompiledCode:
         if old:
             names = ", ".join(f"{compiled.direction} [{self._ids[id(compiled)]}]" for compiled in old[:5])
             found.append(
-                f"{len(old)} compiled graphs ({names}{', …' if len(old) > 5 else ''}) were compiled before this recording "
-                "began: their kernels and last graph are what torch still holds; Dynamo's graph, the passes, guards, graph "
-                "breaks and module names of them are unknown (opscope.trace(model, …, how='compile') compiles anew)"
+                f"{len(old)} compiled graphs ({names}{', …' if len(old) > 5 else ''}) were compiled before this "
+                "recording began: their kernels and last graph are what torch still holds; Dynamo's graph, the passes, "
+                "guards, graph breaks and module names of them are unknown (opscope.trace(model, …, how='compile') "
+                "compiles anew)"
             )
         return found
 
@@ -141,14 +142,14 @@ class CompiledCode:
             if not stage.name.startswith("kernels "):
                 continue
             wanted = rest.removesuffix("]")
-            nodes = [i for (way, graph), rows in by_region.items() if way == name and wanted in ("", graph) for i in rows]
+            nodes = [
+                i for (way, graph), rows in by_region.items() if way == name and wanted in ("", graph) for i in rows
+            ]
             count = stage.graph.n_nodes
             if nodes and count:
                 source = np.repeat(np.array(nodes, dtype=np.int32), count)
                 target = np.tile(np.arange(count, dtype=np.int32), len(nodes))
-                capture.stage_links.append(
-                    StageLink(0, number, "lowers", frozen(source), frozen(target), "reported")
-                )
+                capture.stage_links.append(StageLink(0, number, "lowers", frozen(source), frozen(target), "reported"))
 
 
 def _append(capture: Capture, other: Capture) -> None:

@@ -66,13 +66,16 @@ class Schedule:
                         "kernel": launch.kernel,
                         "nodes": launch.nodes,
                         "buffers": sorted(launch.writes),
-                        **{"choices": rows for node in launch.nodes if (rows := self._choices.get(node))},
+                        **({"choices": rows} if (rows := self._tried_for(launch)) else {}),
                     }
                     for launch in self.launches
                 ],
                 "why": self._why(),
             }
         )
+
+    def _tried_for(self, launch: Launch) -> list[tuple[str, float]]:
+        return next((self._choices[node] for node in launch.nodes if node in self._choices), [])
 
     def _why(self) -> list[tuple[int, int, str]]:
         """The last reason that was given for each two launches that share a buffer."""

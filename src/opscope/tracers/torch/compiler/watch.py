@@ -74,7 +74,7 @@ class Calls:
 
 
 class Watch:
-    """Torch's compiler, watched between `open` and `close`. Whatever goes wrong in the watching, it compiles as ever."""
+    """Torch's compiler, watched between `open` and `close`. If the watching goes wrong, it compiles as ever."""
 
     def __init__(self, models: Iterable[tuple[str, Any]] = ()) -> None:
         self.stream = Stream()
@@ -90,6 +90,7 @@ class Watch:
         self._bases: dict[tuple[int, int, int], Base] = {}
         self._cached: set[str] = set()
         self._is_on = False
+        self._way_to_print: tuple[tuple[Any, ...], dict[str, Any]] = (False,), {}
         self._printing = threading.local()
 
     # -- hooks ----------------------------------------------------------------------------------------
@@ -138,6 +139,7 @@ class Watch:
             text = original(module, *args, **kwargs)
             if self._is_on and not getattr(self._printing, "is_ours", False):
                 with self._safely():
+                    self._way_to_print = args, kwargs
                     self._note(module, text)
             return text
 
@@ -155,7 +157,8 @@ class Watch:
         """A graph in the middle of the passes, printed as torch prints those around them."""
         self._printing.is_ours = True
         try:
-            text: str = module.print_readable(print_output=False, include_stride=True, include_device=True)
+            args, kwargs = self._way_to_print
+            text: str = module.print_readable(*args, **kwargs)
         finally:
             self._printing.is_ours = False
         table = nodes.describe(module.graph, self.modules, self._base())

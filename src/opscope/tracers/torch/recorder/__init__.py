@@ -25,7 +25,7 @@ def record_call(
     before_write: Callable[[list[Any]], None] | None = None,
     compiled: bool = False,
 ) -> Capture:
-    """Call a module or a function once, under the recorder. `lean`, `fakes`, `before_write`, `compiled`: see Session."""
+    """Call a module or a function once, under the recorder. For the options see Session."""
     torch = the_torch()
     owner = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
     model = owner if isinstance(owner, torch.nn.Module) else None

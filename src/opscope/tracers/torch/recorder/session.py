@@ -17,9 +17,8 @@ from opscope.tracers.arguments import is_a, tensors_in
 from opscope.tracers.frames import OWN, frame_at, held_in, name_in_frame, tensors_held_in
 from opscope.tracers.session import NothingRecorded
 from opscope.tracers.torch import private
-from opscope.tracers.torch.parts import parts
-
 from opscope.tracers.torch.compiler.recording import CompiledCode
+from opscope.tracers.torch.parts import parts
 
 from .account import Account, Names, StepEnd
 from .assemble import assemble
