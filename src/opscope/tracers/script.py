@@ -23,7 +23,7 @@ from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from . import leaving, registry
-from .contract import RECORDS, Options
+from .contract import Options
 from .frames import OWN, frame_at
 from .imports import AfterImport
 from .session import NothingRecorded, Session
@@ -194,12 +194,13 @@ class _Recorder:
     """Starts a session for each framework as it is imported, and ends them all."""
 
     def __init__(self, framework: str | None, how: str, steps: int | None, caller: FrameType) -> None:
-        if how not in RECORDS:
+        able = [name for name in registry.FRAMEWORKS if how in registry.load(name).records]
+        if not able:
             raise OpscopeError(
                 f"--how {how} captures a model, not a script: name what makes the model, and its inputs, as in "
                 f"`opscope trace package.module:make_model --input 1x3x224x224 --how {how}`"
             )
-        self._frameworks = [framework] if framework else list(registry.FRAMEWORKS)
+        self._frameworks = [framework] if framework else able
         self._how = how
         self._steps = steps
         self._caller = caller

@@ -73,6 +73,7 @@ def tensor(array: npt.NDArray[np.generic], dtype: str) -> Any:
 TRACER = Tracer(
     name="PyTorch",
     how=(*RECORDS, *WAYS, COMPILE),
+    records=(*RECORDS, COMPILE),
     trace=trace,
     start=start,
     ways=ways,

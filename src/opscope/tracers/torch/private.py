@@ -484,7 +484,7 @@ def own_backends(make: Callable[[type[Any]], type[Any]]) -> Generator[None, None
 def options_of(compiled: Any) -> dict[str, Any]:
     """How torch.compile was asked to compile something: backend, options, dynamic, fullgraph."""
     found: dict[str, Any] = {}
-    context = attributes_of(compiled).get("dynamo_ctx")
+    context: Any = attributes_of(compiled).get("dynamo_ctx")
     innermost = find("torch._dynamo.eval_frame", "innermost_backend")
     try:
         backend = innermost(context.callback)
@@ -529,3 +529,9 @@ def compiled_call(frame: FrameType) -> tuple[str, str, str]:
     code = getattr(forward, "__code__", None)
     where = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
     return str(name) or "a function", str(said) if backend is not None else "", where
+
+
+def is_compiling() -> bool:
+    """Whether the compiler, or another tracer of torch, is reading this code instead of running it."""
+    torch = the_torch()
+    return bool(torch.compiler.is_compiling() or torch.jit.is_tracing())

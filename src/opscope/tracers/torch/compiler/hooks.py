@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from opscope.tracers.arguments import is_a
 from opscope.tracers.imports import AfterImport
 
 Make = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -84,17 +85,19 @@ class Hooks:
         module, holder, name = place
         owner: Any = sys.modules[module]
         owner = getattr(owner, holder, None) if holder else owner
-        held = vars(owner).get(name) if owner is not None else None
+        attributes: Any = vars(owner) if owner is not None else {}
+        held: Any = attributes.get(name)
         if held is None:
             self.missing.append(".".join(filter(None, place)))
             return
         if id(held) in self._ours:  # taken from a module where it is wrapped already
             return
-        function = held.__func__ if isinstance(held, staticmethod | classmethod) else held
-        wrapped = make(function)
+        kind: Any = type(held) if is_a(held, (staticmethod, classmethod)) else None
+        function: Any = held.__func__ if kind is not None else held
+        wrapped: Any = make(function)
         if inspect.isfunction(function):
             wrapped = functools.wraps(function)(wrapped)
-        ours = type(held)(wrapped) if isinstance(held, staticmethod | classmethod) else wrapped
+        ours: Any = kind(wrapped) if kind is not None else wrapped
         setattr(owner, name, ours)
         self._ours[id(ours)] = ours, held
         self._undo.append((owner, name, held, ours))

@@ -111,7 +111,7 @@ Line = tuple[str, int, str, str]  # file, number, function, code
 class Table(NamedTuple):
     """One graph as it was printed."""
 
-    count: int
+    operators: int
     edges: int
     modules: dict[str, Place]
     classes: dict[Place, str]
@@ -150,7 +150,7 @@ def describe(graph: Any, modules: Modules, base: Base | None) -> Table:
         if sources:
             table.sources[node.name] = list(dict.fromkeys(sources))
     _inherit(graph, table)
-    return table._replace(count=count, edges=edges)
+    return table._replace(operators=count, edges=edges)
 
 
 def _inherit(graph: Any, table: Table) -> None:
@@ -185,16 +185,17 @@ def _place(stack: Any, modules: Modules, classes: dict[Place, str]) -> Place | N
     if not is_a(stack, dict) or not stack:
         return None
     found: Place | None = None
-    for key, entry in cast("dict[str, Any]", stack).items():
+    for key, held in cast("dict[str, Any]", stack).items():
+        entry = cast("tuple[Any, ...]", held) if type(held) is tuple else ()
         number = str(key).partition("@")[0]
         known = modules.by_id(int(number)) if number.isdigit() else None
         if known is not None:
             found = known
-        elif type(entry) is tuple and entry:
+        elif entry:
             # Made on the way, and gone again: by the words that Dynamo has for it.
             words = [a or b for a, b in _PART.findall(_ROOT.sub("", str(entry[0])))]
             found = Place(found.root if found else 0, ".".join(words))
-        if found is not None and type(entry) is tuple and len(entry) > 1:
+        if found is not None and len(entry) > 1:
             classes.setdefault(found, getattr(entry[1], "__name__", str(entry[1]).rpartition(".")[2]))
     return found
 
@@ -235,7 +236,7 @@ def text(table: Table, modules: Modules, kind: str) -> Callable[[], str]:
             phases = dict.fromkeys(table.modules, table.base.phase)
         return json.dumps(
             {
-                "nodes": table.count,
+                "nodes": table.operators,
                 "edges": table.edges,
                 "modules": {name: path(place) for name, place in table.modules.items()},
                 "types": {path(place): name for place, name in table.classes.items()},

@@ -11,10 +11,10 @@ import numpy as np
 
 from opscope.ir import Capture, Origin, StageLink, frozen
 from opscope.ir.repool import Repooled
-from opscope.tracers.torch.recorder.calls import Calls
 from opscope.tracers.torch.recorder.mode import Recorder
 from opscope.tracers.torch.recorder.regions import Region
 
+from .compiling import CompilingModels
 from .finish import finished, notes
 from .stream import Record
 from .watch import Compiled, Watch
@@ -29,9 +29,12 @@ _INPUTS = re.compile(r"^ +(\w[\w, ]*?),? = args$", re.MULTILINE)
 class CompiledCode:
     """The watch of a recording."""
 
-    def __init__(self, models: list[tuple[str, Any]], recorder: Recorder, calls: Calls) -> None:
+    def __init__(
+        self, models: list[tuple[str, Any]], recorder: Recorder, switch: Callable[[bool], None], compiles: bool
+    ) -> None:
         self.watch = Watch(models)
-        self._recorder, self._calls = recorder, calls
+        self._compiling = CompilingModels() if compiles else None
+        self._recorder, self._switch = recorder, switch
         self._dispatch: Callable[..., Any] | None = None
         self._regions: dict[int, Region] = {}
         self._ids: dict[int, str] = {}  # compiled graphs by id: how the compilation is called
@@ -41,15 +44,18 @@ class CompiledCode:
     def open(self, mode: Any) -> None:
         self._dispatch = mode.__torch_dispatch__
         self.watch.open()
+        if self._compiling is not None:
+            self._compiling.open()
 
     def close(self) -> None:
+        if self._compiling is not None:
+            self._compiling.close()
         self.watch.close()
 
     def _switched(self, is_inside: bool) -> None:
-        if is_inside:
-            self._calls.pause()
-        elif self._recorder.is_on:
-            self._calls.resume()
+        if self._compiling is not None:
+            self._compiling.close() if is_inside else self._compiling.open()
+        self._switch(is_inside)
 
     def _run(self, compiled: Compiled, inputs: Any, run: Callable[[], Any]) -> Any:
         recorder = self._recorder

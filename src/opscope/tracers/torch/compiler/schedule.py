@@ -75,7 +75,10 @@ class Schedule:
         )
 
     def _tried_for(self, launch: Launch) -> list[tuple[str, float]]:
-        return next((self._choices[node] for node in launch.nodes if node in self._choices), [])
+        for node in launch.nodes:
+            if node in self._choices:
+                return self._choices[node]
+        return []
 
     def _why(self) -> list[tuple[int, int, str]]:
         """The last reason that was given for each two launches that share a buffer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, cast
@@ -124,7 +124,7 @@ class Watch:
         self._hooks.close()
 
     @contextlib.contextmanager
-    def _safely(self) -> Iterator[None]:
+    def _safely(self) -> Generator[None, None, None]:
         try:
             yield
         except Exception as error:

@@ -62,4 +62,5 @@ def start(options: Options) -> Session:
         times=options.times,
         steps=options.steps,
         compiled=options.how != "record",
+        compiles=options.how == "compile",
     )

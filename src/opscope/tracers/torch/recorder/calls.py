@@ -62,7 +62,7 @@ class Calls:
         self._handles = private.watch_modules(torch, self._enter, self._leave)
 
     def pause(self) -> None:
-        """Compiled code is compiled without our hooks in it, and would be compiled again because of them."""
+        """Until `resume`, calls are not seen."""
         for handle in self._handles:
             handle.remove()
         self._handles = []

@@ -40,7 +40,8 @@ class Session(session.Session):
     """With `steps`, the recording ends when every optimizer has made so many.
     `lean`: without source lines, for counting only. `fakes`: the mode of the fake tensors that are counted on.
     `before_write`: is called with the tensors that an operator is about to write.
-    `compiled`: what torch.compile has compiled, or compiles, runs compiled; else it runs as it is written."""
+    `compiled`: what torch.compile has compiled, or compiles, runs compiled; else it runs as it is written.
+    `compiles`: models that are called run compiled, too."""
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class Session(session.Session):
         fakes: Any = None,
         before_write: Callable[[list[Any]], None] | None = None,
         compiled: bool = False,
+        compiles: bool = False,
     ) -> None:
         models = _as_written(models) if compiled else models
         self._torch = torch
@@ -98,11 +100,14 @@ class Session(session.Session):
         self._threads = Threads(self._calls, self._places, lambda: type(self._mode)(), base, lean=lean)
         self._recorder.threads = self._threads.number
         self.open()
-        self._handles = private.watch_optimizers(self._before_step, self._after_step)
+        self._handles: list[Any] = []
+        self._watch_optimizers(True)
         self._names = Names()
         self._mode: Any = None
         self._aside = contextlib.ExitStack()
-        self._compiled = CompiledCode(list(models), self._recorder, self._calls) if compiled else None
+        self._compiled: CompiledCode | None = None
+        if compiled:
+            self._compiled = CompiledCode(list(models), self._recorder, self._switch, compiles)
         try:
             if self._compiled is None:
                 self._aside.enter_context(private.without_compiler())
@@ -154,11 +159,27 @@ class Session(session.Session):
         self._recorder.is_on = False
         self._threads.close()
         self._calls.remove()
-        for handle in self._handles:
-            handle.remove()
+        self._watch_optimizers(False)
         with contextlib.suppress(Exception):  # another mode that the user left open lies above ours
             self._mode.__exit__(None, None, None)
         self._aside.close()
+
+    def _watch_optimizers(self, is_on: bool) -> None:
+        if is_on and not self._handles:
+            self._handles = private.watch_optimizers(self._before_step, self._after_step)
+        elif not is_on:
+            for handle in self._handles:
+                handle.remove()
+            self._handles = []
+
+    def _switch(self, is_inside: bool) -> None:
+        """Compiled code begins, or is over: it is compiled without our hooks in it, and again because of them."""
+        if is_inside:
+            self._calls.pause()
+            self._watch_optimizers(False)
+        elif self.is_open:
+            self._calls.resume()
+            self._watch_optimizers(True)
 
     def _account(self, result: Any) -> Account:
         tensors = [inner for _, tensor in tensors_in(self._torch.Tensor, result) for _, inner in plain(tensor)]
