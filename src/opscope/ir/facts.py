@@ -53,12 +53,28 @@ class Fact:
 TIMES = Fact(
     "times",
     "What was measured while it ran.",
-    ("node", "scope", "group:kernel"),
+    ("node", "scope", "group:kernel", "group:copy"),
     (
-        Field("time", "the time of one run: of several, their mean", "time"),
+        Field("time", "the time of one run: of several, their mean; of an operator, on its device", "time"),
+        Field("cpu", "the time of the operator's call on the CPU", "time", optional=True),
+        Field("start", "when it began", "time", optional=True),
         Field("least", "the fastest run", "time", optional=True),
         Field("most", "the slowest run", "time", optional=True),
         Field("runs", "how often it ran", optional=True),
+    ),
+)
+PROFILE = Fact(
+    "profile",
+    "How much of a measured profile found its place in the graph: kernels by evidence, and by name those without.",
+    ("row",),
+    (
+        Field("evidence", "how their place is known; empty: they have none", holds="text"),
+        Field("name", "the kernels' name, of those without a place", holds="text"),
+        Field("reason", "why they have none", holds="text"),
+        Field("kernels", "how many ran"),
+        Field("time", "what they took together", "time"),
+        Field("with module", "how many of them belong to a module"),
+        Field("with line", "how many of them belong to a line of source"),
     ),
 )
 COSTS = Fact(
@@ -247,7 +263,7 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
     {
         fact.name: fact
         for fact in (
-            *(TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS),
+            *(TIMES, PROFILE, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS),
             *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES),
         )
     }

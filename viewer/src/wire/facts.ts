@@ -208,7 +208,9 @@ export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, u
 /** Kinds of facts; a column is named as in its declaration. */
 export const FACTS = {
   /** What was measured while it ran. */
-  times: { name: 'times', by: ['node', 'scope', 'group:kernel'], of: 'graph', columns: { time: 'column time', least: 'column least', most: 'column most', runs: 'column runs' } },
+  times: { name: 'times', by: ['node', 'scope', 'group:kernel', 'group:copy'], of: 'graph', columns: { time: 'column time', cpu: 'column cpu', start: 'column start', least: 'column least', most: 'column most', runs: 'column runs' } },
+  /** How much of a measured profile found its place in the graph: kernels by evidence, and by name those without. */
+  profile: { name: 'profile', by: ['row'], of: 'graph', columns: { evidence: 'column evidence', name: 'column name', reason: 'column reason', kernels: 'column kernels', time: 'column time', 'with module': 'column with module', 'with line': 'column with line' } },
   /** What every operator costs; docs/stats.md defines the figures. */
   costs: { name: 'costs', by: ['node'], of: 'graph', columns: { macs: 'column macs', causal: 'column causal', other: 'column other', read: 'column read', written: 'column written', activations: 'column activations', how: 'column how', 'at least': 'column at least' } },
   /** Every storage, by the value that owns it: how large it is and when it is alive. */
@@ -242,11 +244,11 @@ export const FACTS = {
 } as const;
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', UNPAIRED: 'unpaired', COPIES_FOR: 'copies for' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired', COPIES_FOR: 'copies for' } as const;
 
 /** How frameworks spell what the page recognises. */
 export const SPELLINGS = {
-  FRAMEWORK_FILE: /[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|<frozen/,
+  FRAMEWORK_FILE: /[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|^torch[\\/]|[\\/]torchinductor_|<frozen/,
   NATIVE_OPERATOR: /^(?:torch\.ops\.)?(?:aten|prims|prim)(?:\.|::)(\w+)/,
   PYTHON_OPERATOR: /^(?:torch\.(?:nn\.functional|nn|_C\._nn|_C\._linalg|_C)|nn\.functional|torch|nn|F|_?operator|Tensor|builtins|math)\.(\w+)$/,
   OPERATOR_GROUP: /^(?:binary|unary)\./,

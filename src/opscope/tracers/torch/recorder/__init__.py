@@ -41,11 +41,8 @@ def record_call(
         before_write=before_write,
         compiled=compiled,
     )
-    try:
+    with session.or_abort():
         result = target(*args, **kwargs)
-    except BaseException:
-        session.abort()
-        raise
     return session.finish(result)
 
 
