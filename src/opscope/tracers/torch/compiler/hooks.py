@@ -12,7 +12,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from opscope.tracers.arguments import is_a
 from opscope.tracers.imports import AfterImport
@@ -83,16 +83,15 @@ class Hooks:
 
     def _wrap(self, place: tuple[str, str, str], make: Make) -> None:
         module, holder, name = place
-        owner: Any = sys.modules[module]
+        owner: Any = cast("Any", sys.modules[module])
         owner = getattr(owner, holder, None) if holder else owner
-        attributes: Any = vars(owner) if owner is not None else {}
-        held: Any = attributes.get(name)
+        held: Any = cast("dict[str, Any]", vars(owner)).get(name) if owner is not None else None
         if held is None:
             self.missing.append(".".join(filter(None, place)))
             return
         if id(held) in self._ours:  # taken from a module where it is wrapped already
             return
-        kind: Any = type(held) if is_a(held, (staticmethod, classmethod)) else None
+        kind: Any = cast("Any", type(held)) if is_a(held, (staticmethod, classmethod)) else None
         function: Any = held.__func__ if kind is not None else held
         wrapped: Any = make(function)
         if inspect.isfunction(function):
