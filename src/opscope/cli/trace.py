@@ -130,7 +130,7 @@ def command(
     check_output(out)
     place = out.absolute()  # the script may go to another folder
 
-    is_model = bool(given or train or how not in RECORDS)
+    is_model = bool(given or train or not _records(how))
     try:
         if is_model:
             with progress(tracers.operators_so_far):
@@ -166,12 +166,17 @@ def _of_script(
         return run_script(target, args, framework, how, steps, save_now, values)
 
 
+def _records(how: str) -> bool:
+    """Whether a script can be recorded this way."""
+    return any(how in registry.load(framework).records for framework in registry.FRAMEWORKS)
+
+
 def _check(target: str, how: str, inputs: Sequence[Input], train: bool, steps: int | None) -> None:
     """Reject incompatible options before anything runs."""
     known = dict.fromkeys(way for framework in registry.FRAMEWORKS for way in registry.load(framework).how)
     if how not in (*known, "all"):
         raise OpscopeError(f"--how {how}: unknown capture method (there are: {', '.join(known)}, all)")
-    is_model = bool(inputs or train or how not in RECORDS)
+    is_model = bool(inputs or train or not _records(how))
     if is_model and is_file(target):
         what = "--input" if inputs else "--train" if train else f"--how {how}"
         raise OpscopeError(

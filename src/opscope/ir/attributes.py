@@ -50,3 +50,6 @@ NO_GRADIENT = "no_gradient"
 
 UNPAIRED = "unpaired"
 """Of a backward operator that has no forward operator: why, as the end of a sentence."""
+
+COPIES_FOR = "copies for"
+"""Of a kernel that computes no operator: the one for which it lays a tensor out in another way."""

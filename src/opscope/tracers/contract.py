@@ -107,6 +107,7 @@ class Tracer:
     how: tuple[str, ...]  # the values of `how=`: "auto", the default, "record", and the framework's own
     trace: Trace
     start: Callable[[Options], Session]
+    records: tuple[str, ...] = RECORDS  # those of `how` that record a block of code or a script
     refuses: Mapping[str, str] = field(default_factory=dict[str, str])  # option of a recording -> why not
     passes: Callable[[FrameType], Session] | None = None  # records what each compiler pass does (opscope.passes)
     ways: TryWays | None = None  # None: there is only one way
@@ -123,7 +124,7 @@ class Tracer:
         """Raise OpscopeError, with the reason in one line, if this framework cannot record so."""
         how = options.how
         self.check_how(how)
-        if how not in RECORDS:
+        if how not in self.records:
             raise OpscopeError(
                 f"how={how!r} captures a model, not a block of code: opscope.trace(model, x, how={how!r})"
             )

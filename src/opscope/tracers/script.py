@@ -22,7 +22,7 @@ from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from . import leaving, registry
-from .contract import RECORDS, Options
+from .contract import Options
 from .failing import ended_by, report_of
 from .frames import frame_at
 from .imports import AfterImport
@@ -215,12 +215,13 @@ class _Recorder:
         until_nan: bool,
         caller: FrameType,
     ) -> None:
-        if how not in RECORDS:
+        able = [name for name in registry.FRAMEWORKS if how in registry.load(name).records]
+        if not able:
             raise OpscopeError(
                 f"--how {how} captures a model, not a script: name what makes the model, and its inputs, as in "
                 f"`opscope trace package.module:make_model --input 1x3x224x224 --how {how}`"
             )
-        self._frameworks = [framework] if framework else list(registry.FRAMEWORKS)
+        self._frameworks = [framework] if framework else able
         self._how = how
         self._steps = steps
         self._values = values

@@ -69,6 +69,7 @@ class Account:
     unseen: list[int]  # calls of modules in threads that were not recorded
     statistics: dict[int, Figures]  # by value, where they were asked for
     unmeasured: dict[str, int]  # why the numbers of values could not be taken, and how often
+    runs_compiled: bool  # what torch.compile compiled ran compiled; else as it is written
 
 
 class Columns:

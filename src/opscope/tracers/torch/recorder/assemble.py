@@ -92,7 +92,7 @@ class _Assembly:
                 reasons[why.partition(" of ")[0]] += 1
             device = self._device(begin, log.output_end[i])
             begin = log.output_end[i]
-            is_compiled = bool(self._r.places.flags[log.place[i]] & COMPILED)
+            is_compiled = bool(self._r.places.flags[log.place[i]] & COMPILED) and not self._r.runs_compiled
             odd = self._odd_tensors(i) if self._has_odd else ""
             key = (log.constant[i], log.node_name[i], why, device, is_compiled, odd)
             if key not in known:
@@ -108,7 +108,8 @@ class _Assembly:
                     attrs["compile"] = "recorded as it runs without torch.compile"
                 known[key] = self._pools.attrs(attrs)
             rows.append(known[key])
-        self._name_compiled()
+        if not self._r.runs_compiled:
+            self._name_compiled()
         unseen = reasons.get(FORWARD_BEFORE, 0)
         if unseen:
             self._warnings.append(

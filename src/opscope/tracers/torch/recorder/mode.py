@@ -31,6 +31,7 @@ from .log import ACCUMULATES, ARGUMENT_BITS, GRAD_ENABLED, IN_BACKWARD, NO_SEQUE
 from .masks import shown_by
 from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
+from .regions import Region
 from .schemas import OFFSETS, OTHER, TENSOR, Schema
 from .statistics import Statistics
 from .wrapped import OPAQUE, described, plain
@@ -318,7 +319,8 @@ class Recorder:
 
     def _new_schema(self, func: Any) -> int:
         number = self._schemas[func] = len(self.log.schemas)
-        self.log.schemas.append(Schema(func, self._argument))
+        made = func.schema(self._argument) if isinstance(func, Region) else Schema(func, self._argument)
+        self.log.schemas.append(made)
         return number
 
     def _argument(self, name: str) -> int:
@@ -579,5 +581,10 @@ def make_mode(recorder: Recorder) -> Any:
         # Without this, torch refuses to run higher-order operators under a mode.
         supports_higher_order_operators = True
         __torch_dispatch__ = recorder.dispatcher()
+
+        @classmethod
+        def ignore_compile_internals(cls) -> bool:
+            """What is compiled stays compiled: torch.compile would run it as written otherwise."""
+            return True
 
     return OpscopeMode()
