@@ -73,7 +73,7 @@ def test_figures_are_searched_added_up_and_kept(tmp_path: Path) -> None:
     cap.save(tmp_path / "c.opscope")
     again = opscope.open(tmp_path / "c.opscope")
     assert found(again) == found(cap)
-    with pytest.raises(opscope.OpscopeError, match="no field nope.*ms, ms2, who"):
+    with pytest.raises(opscope.OpscopeError, match=r"no field nope.*ms, ms2, who"):
         again.find("nope:1")
 
 
