@@ -5,6 +5,7 @@ import { find } from '../find/find.ts';
 import type { Place } from '../wire/capture.ts';
 import { children, details, inside, kernel, kernels, labels } from './answers.ts';
 import { boxes, hiddenOf, kernelOf, metric, pairs } from './boxes.ts';
+import { compiling } from './compiling.ts';
 import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
 import { across, changes, drawn, follow } from './history.ts';
 import { kindsOf } from './kinds.ts';
@@ -73,6 +74,7 @@ export const QUESTIONS = {
   roofs: question(roofs, COUNTED),
   totals: question(totals, COUNTED),
   values: question(values),
+  compiling: question(compiling),
   playback: question(playback, COUNTED),
 };
 
