@@ -24,6 +24,13 @@ def installed(package: str) -> bool:
     return spec is not None and spec.origin is not None  # without an origin: our folder of that name
 
 
+if installed("hypothesis"):
+    from hypothesis import HealthCheck, settings
+
+    # No example may fail because the machine is busy.
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any machine")
+
 ABSENT = {folder: package for folder, package in NEEDED_BY.items() if not installed(package)}
 collect_ignore = list(ABSENT)
 

@@ -206,11 +206,11 @@ def test_a_dropped_file_opens_in_a_tab(page: Page, serve: Serve) -> None:
             transfer.items.add(new File([new Uint8Array(bytes)], 'vardata_mlp.pkl'));
             const drop = new DragEvent('drop', { dataTransfer: transfer, bubbles: true });
             document.getElementById('opscope').dispatchEvent(drop);
-            await new Promise((resolve) => setTimeout(resolve, 50));
-            await opscope.idle();
         }""",
         list(data),
     )
+    expect(page.locator(".tab")).to_have_count(2)
+    page.evaluate("opscope.idle()")
     assert [capture["name"] for capture in state(page)["captures"]] == ["simple_model.pkl", "vardata_mlp.pkl"]
     expect(page.locator(".tab.on")).to_have_text("vardata_mlp.pkl")
 

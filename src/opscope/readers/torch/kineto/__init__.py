@@ -121,14 +121,14 @@ def _groups(b: GraphBuilder, profile: Profile, owner: npt.NDArray[np.int64]) -> 
     """A group for each kernel and each copy that ran; by kind of group, which rows of `work` they are."""
     work = profile.work
     rows: dict[str, list[int]] = {}
-    for row, (name, kind, node) in enumerate(zip(work.name.tolist(), work.kind.tolist(), owner.tolist(), strict=True)):
+    for row, (kind, node) in enumerate(zip(work.kind.tolist(), owner.tolist(), strict=True)):
         group = GROUPS[int(kind)]
         attrs: dict[str, Any] = {
             "device": int(work.device[row]),
             "stream": int(work.stream[row]),
             **profile.attr_sets[int(work.attrs[row])],
         }
-        b.group(group, [node], name=profile.names[name], attrs=attrs)
+        b.group(group, [node], name=profile.text(work.name, row), attrs=attrs)
         rows.setdefault(group, []).append(row)
     return rows
 
