@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import io
+import json
 import multiprocessing
 import random
 import resource
@@ -111,7 +112,18 @@ def torch_samples() -> dict[str, bytes]:
     for name in ("net", "branches", "sized", "joint"):
         with zipfile.ZipFile(DATA / "torch" / f"{name}.pt2") as archive:
             found[f"{name}.model.json"] = archive.read(f"{name}/models/model.json")
-    return found
+    return found | profile_samples()
+
+
+def profile_samples() -> dict[str, bytes]:
+    """A profile, as PyTorch writes it and as a bare list: some of its operators, kernels and Python functions."""
+    with gzip.open(DATA / "torch" / "profile" / "compile.trace.json.gz") as file:
+        trace = json.load(file)
+    events = [*trace["traceEvents"][:40], *(event for event in trace["traceEvents"] if event.get("cat") == "kernel")][
+        :140
+    ]
+    whole = json.dumps({**trace, "traceEvents": events}, indent=2)
+    return {"kineto.json": whole.encode(), "kineto-list.json": json.dumps(events).encode()}
 
 
 def paddle_samples() -> dict[str, bytes]:

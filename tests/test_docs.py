@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -42,15 +43,40 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 3
 
 
-@pytest.mark.parametrize(
-    "page",
-    ["README.md", "README.zh-CN.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))],
-)
-def test_links_lead_somewhere(page: str) -> None:
-    for link in re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text(encoding="utf-8")):
-        target = link.partition("#")[0]
-        if target and "://" not in target:
-            assert ((ROOT / page).parent / target).exists(), f"{page}: {link}"
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks" / "RESULTS.md"]
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """What its headings are called in links, as GitHub does it."""
+    found = Counter[str]()
+    names: set[str] = set()
+    for heading in re.findall(r"^#{1,6} +(.+)$", prose(page), flags=re.MULTILINE):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        name = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        names.add(f"{name}-{found[name]}" if found[name] else name)
+        found[name] += 1
+    return names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(path.relative_to(ROOT)) for path in PAGES])
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        file, _, anchor = link.partition("#")
+        if not re.match(r"\w+:", link):
+            target = page.parent / file if file else page
+            assert target.exists(), f"{page}: {link}"
+            assert not anchor or anchor in anchors(target), f"{page}: {link}: no such heading"
+
+
+def test_pages_that_the_code_names_are_there() -> None:
+    for file in [*(ROOT / "src").rglob("*.py"), *(ROOT / "viewer" / "src").rglob("*.ts")]:
+        for name in re.findall(r"\bdocs/[\w/-]+\.md", file.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{file}: {name}"
 
 
 # -- the recipes of CONTRIBUTING -----------------------------------------------------------------------------

@@ -69,7 +69,8 @@ def tables(draw: st.DrawFn, fact: Fact, by: str, capture: Capture) -> Table:
         if field.holds == "text":
             return [f"row {i}" for i in index]
         top = count if field.refers else len(field.members) - 1 if field.members else 9
-        return np.array([draw(st.integers(-1 if field.refers else 0, top)) for _ in index], dtype=np.int64)
+        least = -1 if field.refers else field.least or 0
+        return np.array([draw(st.integers(least, top)) for _ in index], dtype=np.int64)
 
     columns = {
         field.name: column(values(field), "ns" if field.unit == "time" else field.unit)

@@ -101,7 +101,7 @@ def test_reading() -> None:
     }
     assert add.inputs == [split.outputs[0], split.outputs[1], None]
     assert [(body.label, [node.op for node in body.graph.nodes]) for body in add.bodies] == [("inner", ["mul"])]
-    assert "1 edges come from nodes or outputs that are not there" in capture.warnings[0]
+    assert "1 edges come from nodes or outputs that do not exist" in capture.warnings[0]
     table = capture.tables["group attributes"]
     paths = [capture.pools.scope_path(int(scope)) for scope in table.index]
     assert list(zip(paths, table.columns["key"].values, table.columns["value"].values, strict=True)) == [

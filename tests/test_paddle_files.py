@@ -259,4 +259,4 @@ def test_a_dump_that_was_cut_off(tmp_path: Path):
     assert capture.graph.n_nodes == 30
     assert capture.graph.n_edges < 29
     assert any("cut off" in text for text in capture.all_warnings())
-    assert any("not there" in text for text in capture.all_warnings())
+    assert any("is missing" in text for text in capture.all_warnings())

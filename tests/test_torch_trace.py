@@ -17,6 +17,7 @@ from conftest import DATA
 from golden import check
 from opscope.ir import verify_capture
 from opscope.readers.torch.compiler import kernels, log, printed, wrapper
+from opscope.readers.torch.compiler.compilation import Part
 
 LOGS = DATA / "torch" / "trace"
 BLOCKS = LOGS / "blocks-cpu.log.gz"  # three blocks, forward and backward, torch 2.13 on the CPU
@@ -71,9 +72,10 @@ def test_modules_are_those_of_the_source() -> None:
     """The text of the model: x = emb(i); per block x + fc2(gelu(fc1(ln(x)))); softmax(head(x))."""
     graph = opscope.open(BLOCKS).stage("dynamo").graph
     found = Counter(node.path for node in graph.nodes)
-    expected = {"emb": 1, "head": 1, "": 1}  # the softmax is in the model itself
+    expected = {"model/emb": 1, "model/head": 1, "model": 1}  # the softmax is in the model itself
     for block in range(3):
-        expected |= {f"blocks/{block}": 2, **{f"blocks/{block}/{leaf}": 1 for leaf in ("ln", "fc1", "fc2")}}
+        path = f"model/blocks/{block}"
+        expected |= {path: 2, **{f"{path}/{leaf}": 1 for leaf in ("ln", "fc1", "fc2")}}
     assert found == expected
     inputs = [graph.value(int(value)) for value in graph.inputs]
     assert {value.name for value in inputs if value.role == "parameter"} >= {"blocks.0.ln.weight", "head.bias"}
@@ -109,8 +111,11 @@ def test_inductors_own_report_agrees_with_structure() -> None:
     output = wrapper.parse(entries[at].text)
     assert graph is not None
     assert reported
-    for launch, placed in zip(output.launches, kernels.place(graph, output, {}), strict=True):
-        assert set(placed.nodes) == set(reported[launch.handle])
+    for launch, placed in zip(output.launches, kernels.place(graph, output, Part()), strict=True):
+        # `getitem` names one result of an operator with several: it is no operator of its own.
+        assert {n for n in placed.nodes if "getitem" not in n} == {
+            n for n in reported[launch.handle] if "getitem" not in n
+        }
 
 
 def test_kernels_have_code_and_buffers() -> None:

@@ -63,6 +63,22 @@ class Capture(ir.Capture):
 
         return bind(self, sizes)
 
+    def join(self, profile: str | os.PathLike[str]) -> Capture:
+        """The same capture with the times of a measured profile of the same program: a Chrome trace of
+        `torch.profiler`. docs/profiles.md says how operators and kernels are found, and what is left over.
+
+        >>> cap.join("trace.json.gz").stats()                            # doctest: +SKIP
+        """
+        from pathlib import Path
+
+        from opscope.analysis.joining import join
+        from opscope.readers import profiles
+
+        measured = profiles.profile_of(Path(profile))
+        if measured is None:
+            raise profiles.not_taken(Path(profile), self.origin.format)
+        return join(self, measured)
+
     def stats(self, stage: str | None = None, *, sizes: Mapping[str, int] | None = None) -> Stats:
         """What it costs: parameters, FLOPs, activations, memory, bytes; docs/stats.md says how they are counted.
 

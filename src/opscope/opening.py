@@ -21,16 +21,24 @@ def open(
     """Open a file that opscope knows. The format is recognised by its content.
 
     `sources` are folders in which to look for the Python files and the generated code that the capture
-    names; their text goes into the capture. `profile` is a profile report of the same run (Jittor's
-    `jt.profile_scope`, as JSON). `sizes` are numbers for open sizes: `{"s77": 4}`, see `Capture.bind`.
+    names; their text goes into the capture. `profile` is a measured profile of the same program: a Chrome trace of
+    `torch.profiler` (see `Capture.join`), or a report of Jittor's `jt.profile_scope`, as JSON. `sizes` are numbers
+    for open sizes: `{"s77": 4}`, see `Capture.bind`.
     """
-    from opscope.readers import registry
+    from opscope.readers import profiles, registry
     from opscope.readers.source import Options, Source
     from opscope.sources import embed, in_folders
 
     folders = [Path(folder) for folder in sources]
-    options = Options(profile=Path(profile) if profile is not None else None)
-    capture = registry.read(Source.of(path), options)
+    report = Path(profile) if profile is not None else None
+    measured = profiles.profile_of(report) if report is not None else None
+    capture = registry.read(Source.of(path), Options(profile=report if measured is None else None))
+    if measured is not None:
+        from opscope.analysis.joining import join
+
+        capture = join(capture, measured)
+    elif report is not None and capture.origin.format not in profiles.REPORTED:
+        raise profiles.not_taken(report, capture.origin.format)
     if folders:
         embed(capture, in_folders(folders))
     return Capture.of(capture).bind(sizes or {})

@@ -15,7 +15,7 @@ from opscope.analysis.costs.parameters import Parameter
 from opscope.analysis.costs.report import Report, report
 from opscope.analysis.costs.roofline import Roofline, roofline
 from opscope.analysis.costs.stats import GraphStats
-from opscope.analysis.times import kernel_times, node_times
+from opscope.analysis.times import clocks, kernel_times, node_times
 from opscope.analysis.values import value_figures
 from opscope.export import cost_tables
 from opscope.ops import formula
@@ -159,6 +159,7 @@ def of_capture(
         guesses=guesses,
         times=node_times(capture, number),
         kernel_times=kernel_times(capture, number),
+        clocks=clocks(capture, number),
         gaps=ir.gaps_of(capture, number),
         figures=value_figures(capture, number),
     )

@@ -85,6 +85,8 @@ export interface Paint {
   /** The change of each box since the stage before (engine/diff.ts), and how many operators in it have changed. */
   change: Uint8Array | null;
   changed: Int32Array | null;
+  /** Of each box: the number of what became what, where that has one. */
+  numbers?: Uint16Array | null;
   /** Edge labels: none, shape on hover only, or always where there is room. */
   edgeLabels: 'hover' | 'always';
   /** Width of edges by the bytes they carry. */

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from opscope.ir import PHASES, ROLES, Capture, Graph, Stage
-from opscope.ir.facts import BREAKS, RECOMPILES
+from opscope.ir.facts import BREAKS, PROFILE, RECOMPILES
+
+from .times import in_seconds
 
 
 def info(capture: Capture) -> dict[str, Any]:
@@ -21,6 +23,7 @@ def info(capture: Capture) -> dict[str, Any]:
         "how": capture.origin.how,
         "breaks": _rows(capture, BREAKS.name),
         "recompiles": _rows(capture, RECOMPILES.name),
+        **({"profile": found} if (found := profile(capture)) is not None else {}),
         "warnings": list(capture.warnings),
         "stages": [_stage(capture, stage) for stage in capture.stages],
     }
@@ -42,6 +45,33 @@ def _stage(capture: Capture, stage: Stage) -> dict[str, Any]:
         "coverage": coverage(graph),
         "warnings": list(stage.warnings),
     }
+
+
+def profile(capture: Capture) -> dict[str, Any] | None:
+    """How much of a measured profile found its place, and what did not; None where there is no profile."""
+    tables = [table for table in capture.tables.values() if table.fact == PROFILE.name]
+    if not tables:
+        return None
+    evidence: dict[str, int] = {}
+    unplaced: list[dict[str, Any]] = []
+    total = {"kernels": 0, "placed": 0, "with_module": 0, "with_line": 0, "seconds": 0.0, "placed_seconds": 0.0}
+    for table in tables:
+        columns: dict[str, Any] = {name: column.values for name, column in table.columns.items()}
+        seconds = in_seconds(table.columns["time"])
+        for row in range(len(table.index)):
+            kernels, how = int(columns["kernels"][row]), str(columns["evidence"][row])
+            total["kernels"] += kernels
+            total["seconds"] += float(seconds[row])
+            if how:
+                evidence[how] = evidence.get(how, 0) + kernels
+                total["placed"] += kernels
+                total["placed_seconds"] += float(seconds[row])
+                total["with_module"] += int(columns["with module"][row])
+                total["with_line"] += int(columns["with line"][row])
+            else:
+                reason, name = str(columns["reason"][row]), str(columns["name"][row])
+                unplaced.append({"name": name, "kernels": kernels, "seconds": float(seconds[row]), "reason": reason})
+    return {**total, "evidence": evidence, "unplaced": unplaced}
 
 
 def _rows(capture: Capture, fact: str) -> int:

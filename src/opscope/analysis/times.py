@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from opscope.ir import Capture, Column, Graph, Groups, Table
-from opscope.ir.facts import TIME_UNITS, TIMES
+from opscope.ir import Capture, Column, Graph, Groups, Table, frozen
+from opscope.ir.facts import PROFILE, TIME_UNITS, TIMES
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -82,3 +82,58 @@ def _by_group(table: Table, graph: Graph, groups: Groups) -> Times:
 
 def in_seconds(column: Column) -> Floats:
     return np.asarray(column.values, dtype=np.float64) * TIME_UNITS[column.unit]
+
+
+class Clocks(NamedTuple):
+    """What a joined profile measured, apart: the seconds of every kernel (and which are known), and the seconds that
+    every operator's call took on the CPU (NaN: not known)."""
+
+    kernels: Groups
+    gpu: Floats
+    gpu_known: Mask
+    cpu: Floats
+
+
+def clocks(capture: Capture, stage: int) -> Clocks | None:
+    """The times of devices and of the CPU, where a profile tells them apart."""
+    graph = capture.stages[stage].graph
+    cpu = np.full(graph.n_nodes, np.nan)
+    is_there = False
+    for table in capture.facts(TIMES.name, stage):
+        column = table.columns.get("cpu")
+        if table.by == "node" and column is not None:
+            is_there = True
+            cpu[table.index[column.known]] = in_seconds(column)[column.known]
+    kernels = graph.groups.get("kernel")
+    if not is_there and (kernels is None or not _is_profiled(capture)):
+        return None
+    found = kernel_times(capture, stage) if kernels is not None else None
+    if kernels is None or found is None:
+        none = Groups("kernel", frozen([]), frozen([]), frozen([]), frozen([0]), frozen([]))
+        return Clocks(none, np.zeros(0), np.zeros(0, dtype=bool), cpu)
+    return Clocks(kernels, found.seconds, found.known, cpu)
+
+
+def _is_profiled(capture: Capture) -> bool:
+    return any(table.fact == PROFILE.name for table in capture.tables.values())
+
+
+class Shares(NamedTuple):
+    """Seconds of kernels that are wholly one row's, and of those that it shares with others. These are not added up:
+    a shared kernel counts in every row that has a part in it."""
+
+    own: Floats
+    shared: Floats
+
+
+def shares(clocks: Clocks, label: npt.NDArray[Any], count: int) -> Shares:
+    """By row, where `label` is the row of each operator. A fused kernel's time is never split."""
+    kernels, size = clocks.kernels, np.diff(clocks.kernels.start)
+    group = np.repeat(np.arange(len(kernels)), size)
+    pairs = np.unique(np.stack([group, label[kernels.member]]), axis=1) if len(group) else np.zeros((2, 0), dtype=int)
+    rows = np.bincount(pairs[0], minlength=len(kernels))
+    alone = rows[pairs[0]] == 1
+    seconds = clocks.gpu[pairs[0]]
+    own = np.bincount(pairs[1][alone], seconds[alone], minlength=count).astype(np.float64)
+    shared = np.bincount(pairs[1][~alone], seconds[~alone], minlength=count).astype(np.float64)
+    return Shares(own, shared)

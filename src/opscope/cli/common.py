@@ -26,8 +26,9 @@ SOURCES = click.option(
 PROFILE = click.option(
     "--profile",
     type=click.Path(path_type=Path),
-    metavar="REPORT",
-    help="A profile report of the same run (Jittor's jt.profile_scope, as JSON).",
+    metavar="PROFILE",
+    help="A measured profile of the same program: a Chrome trace of torch.profiler (also .gz), or a report of Jittor's "
+    "jt.profile_scope as JSON.",
 )
 _MOST_DIGITS = 18
 _OPEN = "A number for an open size of X: a symbol (s77=4), an axis of an input (x[0]=4), or ?=4 for all without a name "

@@ -29,9 +29,10 @@ from .common import STAGE, opened
 @click.option("--whole", is_flag=True, help="Pictures: draw every operator, including repeats.")
 @click.option("--open", "open_", multiple=True, metavar="SCOPE", help="Pictures: expand this module too (repeatable).")
 @click.option("--phase", "phases", multiple=True, metavar="PHASE", help="Pictures: draw only this phase (repeatable).")
-@click.option(
-    "--edges", metavar="WORDS", help="Pictures, .dot: what is written on edges: any of shape,dtype,place,grad, or none."
-)
+@click.option("--edges", metavar="WORDS", help="Pictures, .dot: edge labels, any of shape,dtype,place,grad, or none.")
+@click.option("--parameters", is_flag=True, help="Pictures, .dot: draw parameters and constants as boxes.")
+@click.option("--legend", is_flag=True, help="Pictures, .dot: say what the colours mean.")
+@click.option("--play", is_flag=True, help=".svg: animate the run: a bead follows it while the memory curve grows.")
 @click.option("--direction", metavar="down|right", help="Pictures: direction of data flow (default: down).")
 @click.option("--theme", metavar="light|dark", help="Pictures: colour theme (default: light).")
 @click.option("--engine", metavar="opscope|graphviz", help="Pictures: the layout engine (default: opscope).")

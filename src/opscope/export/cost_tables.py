@@ -254,7 +254,7 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         intensity = f", {total.intensity:.3g} FLOPs per byte" if total.intensity else ""
         yield f"Traffic: {more}{short(total.read, 'B')} read and {more}{short(total.written, 'B')} written{intensity}"
     if report is not None and report.by == "module" and any(row.get("times", 1) > 1 for row in report.rows):
-        yield "×N: N modules that do not differ in what is shown, with the figures of all of them"
+        yield "×N: N modules with identical rows, shown once with their total"
     if stats.costs.inside.any():
         yield "Kernels: of operators that run in one kernel, what stays inside of it is neither read nor written"
     yield f"Convention: {CONVENTION}"

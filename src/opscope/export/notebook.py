@@ -39,9 +39,9 @@ def render(capture: Capture, height: int = HEIGHT) -> str:
 def _too_large(capture: Capture, size: int) -> str:
     return _summary(
         capture,
-        f"At {size / (1 << 20):.0f} MB it would make the notebook file large, so it is not copied into it. "
-        "To look at it: <code>cap.show()</code> opens it in the browser, "
-        '<code>cap.save("graph.html")</code> writes a page of its own.',
+        f"At {size / (1 << 20):.0f} MB it would make the notebook file large, so it is not embedded. "
+        "<code>cap.show()</code> opens it in the browser, "
+        '<code>cap.save("graph.html")</code> writes a standalone page.',
     )
 
 

@@ -42,5 +42,8 @@ NOT_KNOWN = "not known"
 STARTS_FROM = "starts_from"
 """Of a backward operator: dtype and shape of each gradient that backward() itself hands it, which nothing made."""
 
+NO_GRADIENT = "no_gradient"
+"""Of a backward operator: the places of the gradients that it does not compute."""
+
 UNPAIRED = "unpaired"
 """Of a backward operator that has no forward operator: why, as the end of a sentence."""

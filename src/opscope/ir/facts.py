@@ -53,12 +53,28 @@ class Fact:
 TIMES = Fact(
     "times",
     "What was measured while it ran.",
-    ("node", "scope", "group:kernel"),
+    ("node", "scope", "group:kernel", "group:copy"),
     (
-        Field("time", "the time of one run: of several, their mean", "time"),
+        Field("time", "the time of one run: of several, their mean; of an operator, on its device", "time"),
+        Field("cpu", "the time of the operator's call on the CPU", "time", optional=True),
+        Field("start", "when it began", "time", optional=True),
         Field("least", "the fastest run", "time", optional=True),
         Field("most", "the slowest run", "time", optional=True),
         Field("runs", "how often it ran", optional=True),
+    ),
+)
+PROFILE = Fact(
+    "profile",
+    "How much of a measured profile found its place in the graph: kernels by evidence, and by name those without.",
+    ("row",),
+    (
+        Field("evidence", "how their place is known; empty: they have none", holds="text"),
+        Field("name", "the kernels' name, of those without a place", holds="text"),
+        Field("reason", "why they have none", holds="text"),
+        Field("kernels", "how many ran"),
+        Field("time", "what they took together", "time"),
+        Field("with module", "how many of them belong to a module"),
+        Field("with line", "how many of them belong to a line of source"),
     ),
 )
 COSTS = Fact(
@@ -164,6 +180,15 @@ BREAKS = Fact(
         Field("file", "the source file", holds="text"),
         Field("line", "the line in it"),
         Field("reason", "the compiler's reason", holds="text"),
+        Field("frame", "the frame that ended there, as the compiler writes it", holds="text", optional=True),
+        Field("before", "the stage of the graph that ends there", holds="text", optional=True),
+        Field("after", "the stage of the graph that goes on there", holds="text", optional=True),
+        Field(
+            "crossing",
+            "the values that go from one to the other: a name and a type a line",
+            holds="text",
+            optional=True,
+        ),
     ),
     of="stage",
 )
@@ -193,6 +218,30 @@ FILES = Fact(
     ("group:kernel",),
     (Field("file", "its path", holds="text"),),
 )
+COMPILE_TIMES = Fact(
+    "compile_times",
+    "How long a compiler took, by what it compiled and by phase. Phases of one frame and direction do not overlap.",
+    ("row",),
+    (
+        Field("frame", "the frame and the count of its compilations, as the compiler writes them", holds="text"),
+        Field("function", "the function that was compiled", holds="text"),
+        Field("direction", "what was compiled: forward or backward", members=PHASES),
+        Field("phase", "what the compiler did", holds="text"),
+        Field("time", "how long it took", "time"),
+    ),
+    of="stage",
+)
+NOT_FUSED = Fact(
+    "not_fused",
+    "Why two kernels of a stage are not one, in the compiler's own words.",
+    ("row",),
+    (
+        Field("kernel", "the kernel that is launched first", refers="node"),
+        Field("other", "the other one", refers="node"),
+        Field("reason", "what the compiler said", holds="text"),
+    ),
+    of="stage",
+)
 GAPS = Fact(
     "gaps",
     "What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in.",
@@ -214,8 +263,8 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
     {
         fact.name: fact
         for fact in (
-            *(TIMES, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS),
-            *(CHANGES, BREAKS, RECOMPILES, GAPS, LINES, FILES),
+            *(TIMES, PROFILE, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS),
+            *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES),
         )
     }
 )

@@ -114,3 +114,18 @@ def values_table(stage: int, found: Mapping[int, Measured]) -> Table:
         counts = np.array([getattr(row.statistics, name) for row in rows], dtype=np.int64)
         columns[name] = column(counts, "elements")
     return Table(stage, "value", frozen(sorted(found)), columns, facts.VALUES.name)
+
+
+def coverage_table(rows: Mapping[tuple[str, str, str], Sequence[float]]) -> Table:
+    """(evidence, name, reason) -> kernels, seconds, of these in a module, on a line."""
+    listed = list(rows.values())
+    columns = {
+        "evidence": column([evidence for evidence, _, _ in rows]),
+        "name": column([name for _, name, _ in rows]),
+        "reason": column([reason for _, _, reason in rows]),
+        "kernels": column(np.array([row[0] for row in listed], dtype=np.int64)),
+        "time": column(np.array([row[1] for row in listed], dtype=np.float64), "s"),
+        "with module": column(np.array([row[2] for row in listed], dtype=np.int64)),
+        "with line": column(np.array([row[3] for row in listed], dtype=np.int64)),
+    }
+    return Table(0, "row", frozen(range(len(rows))), columns, facts.PROFILE.name)

@@ -9,7 +9,10 @@ import re
 
 # Packages whose frames are the framework's own, and are folded in a stack.
 PACKAGES = ("torch", "jittor", "paddle", "megengine", "hidet")
-FRAMEWORK_FILE = re.compile(r"[\\/](?:site|dist)-packages[\\/](?:" + "|".join(PACKAGES) + r")[\\/]|<frozen")
+# Kineto leaves out what stands before the package. Inductor's generated code is not the user's either.
+FRAMEWORK_FILE = re.compile(
+    r"[\\/](?:site|dist)-packages[\\/](?:" + "|".join(PACKAGES) + r")[\\/]|^torch[\\/]|[\\/]torchinductor_|<frozen"
+)
 
 # What stands before the short name of an operator: `torch.ops.aten.add.Tensor` reads as `add`, `nn.Conv2d` as `Conv2d`.
 NATIVE_OPERATOR = re.compile(r"^(?:torch\.ops\.)?(?:aten|prims|prim)(?:\.|::)(\w+)")

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .cost import Argument, Cost, formula
-from .table import Kinds, canonical, chains, cost_of, kinds_of, title
+from .table import Kinds, canonical, cost_of, kinds_of, parts, title
 
-__all__ = ["Argument", "Cost", "Kinds", "canonical", "chains", "cost_of", "formula", "kinds_of", "title"]
+__all__ = ["Argument", "Cost", "Kinds", "canonical", "cost_of", "formula", "kinds_of", "parts", "title"]

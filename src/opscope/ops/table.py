@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from opscope.ir.pools import Type
 from . import odd
 from .aliases import Alias, Part, Spelled, aliases, framework_of
 from .call import Call, NotKnown, Places, bytes_of
+from .composed import composed
 from .cost import ESTIMATED, UNKNOWN, ZERO, Argument, Cost, Formula, registered
 from .kinds import RULES, VIEW, Rule
 
@@ -56,9 +58,20 @@ def title(framework: str) -> str:
     return framework_of(framework).title or framework
 
 
-def chains(framework: str, graph: Graph) -> Mapping[int, Part]:
-    """The nodes that are one operation together: counted once, at one of them. The others cost what `cost_of` says."""
-    return framework_of(framework).chains(graph)
+def parts(framework: str, graph: Graph) -> Mapping[int, Part]:
+    """The nodes of operations that the framework writes as several operators: what they cost, and of which kind they
+    are. All others are what their names say. Looked for once."""
+    known = _PARTS.setdefault(graph, {})
+    if framework not in known:
+        of = framework_of(framework)
+        names = _by_name(framework, graph) if of.composes else {}
+        known[framework] = {node: Part(kind=kind) for node, kind in composed(graph, names).items()} | dict(
+            of.chains(graph)
+        )
+    return known[framework]
+
+
+_PARTS: WeakKeyDictionary[Graph, dict[str, Mapping[int, Part]]] = WeakKeyDictionary()
 
 
 class Kinds(NamedTuple):
@@ -72,9 +85,13 @@ class Kinds(NamedTuple):
 
 
 def kinds_of(framework: str, graph: Graph) -> Kinds:
+    by_node = {node: part.kind for node, part in parts(framework, graph).items() if part.kind}
+    return Kinds(_by_name(framework, graph), by_node)
+
+
+def _by_name(framework: str, graph: Graph) -> dict[int, str]:
     ops: list[int] = np.unique(graph.node_op).tolist()
-    by_node = {node: part.kind for node, part in chains(framework, graph).items() if part.kind}
-    return Kinds({op: canonical(framework, graph.pools.strings[op]) for op in ops}, by_node)
+    return {op: canonical(framework, graph.pools.strings[op]) for op in ops}
 
 
 def cost_of(

@@ -30,6 +30,7 @@ BUILT_IN = {
     "torchscript": "opscope.readers.torch.torchscript",
     "chakra": "opscope.readers.torch.chakra",
     "torch-trace": "opscope.readers.torch.compiler",
+    "kineto": "opscope.readers.torch.kineto",
     "megengine": "opscope.readers.megengine",
     "jittor-trace": "opscope.readers.jittor",
     "paddle-pir": "opscope.readers.paddle.pir",

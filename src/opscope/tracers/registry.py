@@ -52,7 +52,7 @@ def detect(subject: Any, *others: Any) -> str:
             names = ", ".join(sorted(found))
             raise OpscopeError(f"{describe(subject)} could belong to {names}: say which with framework=…")
     raise OpscopeError(
-        f"cannot tell the framework of {describe(subject)}: neither its type nor its arguments belong to a "
+        f"unknown framework: {describe(subject)}: neither its type nor its arguments belong to a "
         f"supported one ({supported()})"
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
@@ -38,6 +40,15 @@ class Session(ABC):
     def abort(self) -> None:
         """End the recording and forget what it saw. Safe at any point, and more than once."""
         self.close()
+
+    @contextmanager
+    def or_abort(self) -> Generator[None]:
+        """A block that ends the recording if it fails."""
+        try:
+            yield
+        except BaseException:
+            self.abort()
+            raise
 
     def close(self) -> None:
         """Restore the framework, once."""

@@ -31,6 +31,11 @@ export class Camera {
     return () => this.#listeners.delete(changed);
   }
 
+  /** Where it goes, or is. */
+  get goal(): View {
+    return this.#flight?.to ?? this.view;
+  }
+
   get moving(): boolean {
     return this.#flight !== null;
   }

@@ -2,6 +2,7 @@
 // everything is in view.
 import type { Scene } from '../scene.ts';
 import type { Camera } from './camera.ts';
+import { markChanges } from './changes.ts';
 import { frameOf, noPaint } from './frame.ts';
 import { Fitter } from './label.ts';
 import { paintOverview } from './overview.ts';
@@ -125,9 +126,10 @@ export class Minimap {
     const picture = document.createElement('canvas');
     picture.width = this.element.width;
     picture.height = this.element.height;
+    const ctx = picture.getContext('2d')!;
     paintOverview(
       frameOf({
-        ctx: picture.getContext('2d')!,
+        ctx,
         scene,
         index: this.#renderer.index,
         theme: this.#theme,
@@ -141,6 +143,7 @@ export class Minimap {
         view: this.#view,
       }),
     );
+    markChanges(ctx, scene, this.#renderer.paint.change, this.#theme, (x, y) => toScreen(this.#view, this.#size, x, y));
     return picture;
   }
 

@@ -126,6 +126,7 @@ export class Renderer {
       links: null,
       change: null,
       changed: null,
+      numbers: null,
     };
     this.#marks = new Uint8Array(scene.boxes.count);
     this.#edgeAlpha = null;

@@ -17,6 +17,20 @@ export function boxes({ tree, visible: v }: View, items: number[]): number[] {
   return [...found];
 }
 
+/** Of some items: the operators that have no box, because their phase is hidden (which ones) or because they were hidden. */
+export function hiddenOf(view: View, items: number[]): { count: number; phases: number[]; byHand: boolean } {
+  const { graph, tree, visible: v, cut, options } = view;
+  const lost = new Set(items.flatMap((item) => inside(view, item)).filter((node) => node < tree.nodes && v.nodeBox[node]! < 0));
+  const phases = new Set<number>();
+  let byHand = false;
+  for (const node of lost) {
+    if (options.hidden.includes(graph.phase[node]!)) phases.add(graph.phase[node]!);
+    else if (cut?.gone[node]) byHand = true;
+    else lost.delete(node);
+  }
+  return { count: lost.size, phases: [...phases], byHand };
+}
+
 /** Boxes of forward operators and of their gradients, in pairs, each once: of one item, or all. */
 export function pairs(view: View, item: number | null): Int32Array {
   const { graph, visible: v, rows, inlined } = view;

@@ -1,5 +1,6 @@
 // What the page and the engine (in its worker) say to each other. All heavy work is the engine's.
 
+import type { Ribbon } from '../picture/changes.ts';
 import type { Scene } from '../scene.ts';
 import type { LinkKind, MemoryClass } from '../wire/facts.ts';
 import type { Content } from './content.ts';
@@ -25,6 +26,7 @@ export interface Totals {
   peak: number; // bytes: the least that these operators need in this order
   atLeast: boolean; // an operator is unknown or missing, so MACs and other FLOPs may be more
   parametersAtLeast: boolean; // operators that read parameters are missing
+  time: number; // seconds that were measured; NaN: none
 }
 
 export interface StageInfo {
@@ -56,6 +58,8 @@ export interface CaptureInfo {
   metrics: string[]; // numeric columns by which boxes can be coloured
   costs: boolean; // what operators cost is here
   facts: string[]; // kinds of facts (wire/facts.ts) that are here
+  alone?: readonly string[]; // the modules that stand in it by themselves …
+  of?: number; // … of this capture
 }
 
 export interface ViewOptions {
@@ -69,6 +73,7 @@ export interface ViewOptions {
   side: boolean; // phases beside each other instead of one after the other
   columns?: boolean; // all of them from the top down, not as a U
   overlay?: boolean; // with what is gone since the stage before
+  aligned?: boolean; // with the stage before beside it, counterparts in one row
 }
 
 export interface Picture {
@@ -76,17 +81,29 @@ export interface Picture {
   index: SceneIndex;
   open: number[]; // items of open groups
   unfolded: number[]; // items of groups whose repeats are drawn one by one
+  hidden: string[]; // names of what the user hid
   saved: number[]; // by phase: operators that only keep tensors for the backward pass
   views: number; // operators that only see a tensor otherwise
   plumbing: number; // operators on integers, booleans and constants
   change: Uint8Array | null; // by box: the class of its change, see diff.ts; null where nothing has changed
   changed: Int32Array | null; // by box: how many operators in it have changed
+  numbers?: Uint16Array; // by box: of what became what (Ribbon), 0 for none
+  beside?: Beside;
+}
+
+/** The stage before, drawn beside the one in view. */
+export interface Beside {
+  stage: number;
+  picture: Picture;
+  pairs: Int32Array; // of boxes that show the same thing: before, after, …
+  ribbons: Ribbon[];
 }
 
 export interface ChangeRow extends Change {
   index: number;
   items: number[]; // in the picture
   ghosts: number[];
+  where: string; // the module, or the operator in it
 }
 
 export interface FateRow extends Fate {
@@ -246,11 +263,19 @@ interface Command<F> {
 const command = <F>({ moves = false } = {}): Command<F> => ({ moves });
 const MOVES = { moves: true };
 
+/** A stage of one of the captures. */
+export interface Chosen {
+  capture: number;
+  stage: number;
+}
+
 /** What may be called about another stage than the one in view. */
-export type Aside = keyof Questions | 'stage' | 'open' | 'unfold' | 'reveal';
+export type Aside = keyof Questions;
 
 export const COMMANDS = {
   load: command<(data: Content, name: string) => CaptureInfo>(),
+  compare: command<(before: Chosen, after: Chosen) => CaptureInfo>(),
+  bytes: command<(capture: number) => Uint8Array[]>(),
   /** Costs that came later; answers with all metrics. */
   attach: command<(capture: number, data: Content) => string[]>(),
   stage: command<(capture: number, stage: number, options: ViewOptions) => Picture>(MOVES),
@@ -261,10 +286,17 @@ export const COMMANDS = {
   openAll: command<() => Picture>(MOVES),
   openDepth: command<(depth: number) => Picture>(MOVES),
   reveal: command<(items: number[]) => Picture>(MOVES),
-  restore: command<(open: string[], unfolded: string[]) => Picture>(MOVES),
+  restore: command<(open: string[], unfolded: string[], hidden?: string[]) => Picture>(MOVES),
+  hide: command<(items: number[]) => Picture | null>(MOVES),
+  showHidden: command<() => Picture>(MOVES),
+  isolate: command<(items: number[], name: string) => CaptureInfo>(),
+  keep: command<() => number>(),
+  recall: command<(place: number) => Picture | null>(MOVES),
   kin: command<(from: number, overlaid: boolean) => Kin>(),
-  /** Another call about another stage of this capture, while the one in view stays. */
-  aside: command<(stage: number, toward: number, call: Aside, args: unknown[]) => unknown>(MOVES),
+  /** A question about another stage of this capture, while the one in view stays. */
+  aside: command<(stage: number, call: Aside, args: unknown[]) => unknown>(MOVES),
+  /** Open something in the stage that is drawn beside the one in view. */
+  beside: command<(call: 'open' | 'unfold' | 'reveal', args: unknown[]) => Picture>(MOVES),
 };
 
 export type Commands = { [C in keyof typeof COMMANDS]: (typeof COMMANDS)[C] extends Command<infer F> ? F : never };

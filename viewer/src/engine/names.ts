@@ -2,7 +2,10 @@
 
 import { PHASES } from '../scene.ts';
 import { scopePath } from '../wire/scopes.ts';
+import { ALIKE, SECTION } from './tree.ts';
 import type { View } from './view.ts';
+
+const GATHERED: Record<number, string> = { [ALIKE]: 'alike', [SECTION]: 'section' };
 
 export function paths(view: View, items: number[]): string[] {
   return items.map((item) => pathOf(view, item));
@@ -15,9 +18,18 @@ function pathOf({ tree, capture }: View, item: number): string {
   const phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!] : '';
   const label = tree.labels.get(g);
   if (label !== undefined) return `@${tree.first[g]}/${label}`;
-  if (tree.purpose[g]! >= 0) return `@${tree.first[g]}/plumbing`;
+  if (tree.purpose[g]! >= 0) return `@${tree.first[g]}/${GATHERED[tree.purpose[g]!] ?? 'plumbing'}`;
   const part = tree.part[g]! > 1 ? `*${tree.part[g]}` : '';
   return `${phase}:${scopePath(capture.pools, tree.scope[g]!)}${part}`;
+}
+
+/** Where an item is, for people and the search: `layer1/0/conv1`; of an operator its number too, of a tensor its name. */
+export function scopeOf({ tree, graph, capture }: View, item: number): string {
+  const { pools } = capture;
+  if (item < tree.nodes) return [scopePath(pools, graph.scope[item]!), `#${item}`].filter(Boolean).join(' ');
+  const g = item - tree.nodes;
+  if (g < tree.groups) return scopePath(pools, tree.scope[g]!) || (PHASES[tree.phase[g]!] ?? '');
+  return pools.strings.at(graph.valueName[g - tree.groups]!) || `%${g - tree.groups}`;
 }
 
 /** The items of names; a name that says nothing here is left out. */

@@ -8,7 +8,7 @@ import type { View } from './view.ts';
 export function trace(view: View, item: number, way: 'up' | 'down'): number[] {
   const { graph, outputs, readers } = view;
   const seen = new Uint8Array(graph.nodes);
-  const todo = inside(view, item);
+  const todo = ends(view, item, way);
   for (const node of todo) seen[node] = 1;
   const next = (node: number) => {
     if (!seen[node]) {
@@ -30,6 +30,20 @@ export function trace(view: View, item: number, way: 'up' | 'down'): number[] {
   const found: number[] = [];
   for (let i = 0; i < seen.length; i++) if (seen[i]) found.push(i);
   return found;
+}
+
+/** Where following begins: at the operators of an item; of a tensor, at what makes or what reads it. */
+function ends(view: View, item: number, way: 'up' | 'down'): number[] {
+  const { tree, graph, readers } = view;
+  const value = item - tree.nodes - tree.groups;
+  if (value < 0) return inside(view, item);
+  if (way === 'up') return graph.producer[value]! < 0 ? [] : [graph.producer[value]!];
+  return [...new Set([...row(readers, value)].map((use) => graph.useNode[use]!))];
+}
+
+/** How many operators an item is: of what is traced, those are not before or after it. */
+export function sizeOf(view: View, item: number): number {
+  return inside(view, item).length;
 }
 
 /** The operators on data paths from one item to the other, whichever comes first. */

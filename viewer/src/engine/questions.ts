@@ -4,15 +4,16 @@
 import { find } from '../find/find.ts';
 import type { Place } from '../wire/capture.ts';
 import { children, details, inside, kernel, kernels, labels } from './answers.ts';
-import { boxes, kernelOf, metric, pairs } from './boxes.ts';
+import { boxes, hiddenOf, kernelOf, metric, pairs } from './boxes.ts';
 import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
 import { across, changes, drawn, follow } from './history.ts';
 import { kindsOf } from './kinds.ts';
 import { figuresOf, idsOf } from './measured.ts';
 import { TIME } from './metrics.ts';
-import { items, paths } from './names.ts';
-import { between, trace } from './paths.ts';
+import { items, paths, scopeOf } from './names.ts';
+import { between, sizeOf, trace } from './paths.ts';
 import { csv, table } from './rows.ts';
+import { playback } from './playback.ts';
 import { values } from './values.ts';
 import type { View } from './view.ts';
 
@@ -43,6 +44,9 @@ export const QUESTIONS = {
   find: question(found),
   trace: question(trace),
   between: question(between),
+  sizeOf: question(sizeOf),
+  scopeOf: question(scopeOf),
+  hiddenOf: question(hiddenOf),
   // colours
   metric: question(metric, { ...COUNTED, ...MOVES }),
   kernelOf: question(kernelOf, MOVES),
@@ -69,6 +73,7 @@ export const QUESTIONS = {
   roofs: question(roofs, COUNTED),
   totals: question(totals, COUNTED),
   values: question(values),
+  playback: question(playback, COUNTED),
 };
 
 export function isQuestion(call: string): call is keyof typeof QUESTIONS {

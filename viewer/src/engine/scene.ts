@@ -11,7 +11,7 @@ import { layoutTurn } from '../layout/uturn.ts';
 import { row, type Csr } from '../wire/csr.ts';
 import type { EngineWords } from './messages.ts';
 import { Titles } from './titles.ts';
-import { groupClass, groupTitle, type Tree } from './tree.ts';
+import { groupClass, groupTitle, SECTION, upTo, type Tree } from './tree.ts';
 import { bytesText } from '../text/figures.ts';
 import type { Types } from './types.ts';
 import type { Turned } from './uturn.ts';
@@ -89,6 +89,7 @@ interface SceneInput {
   counts: (n: number) => string; // "83 ops" in the language of the page
   read: Int32Array; // by use: the value that is read, seen as the reader sees it
   turned?: Turned | null; // the visible boxes as a U
+  coming?: readonly number[]; // values from operators that are not drawn, as inputs
   unread?: (nodes: number[]) => Set<number>; // those whose results nothing reads
   drawnWords?: Partial<EngineWords>;
   place?: (value: number) => string; // of a gradient: the device that it lay on
@@ -266,8 +267,11 @@ class BoxTexts {
   #about(box: number, group: number, cls: string): string {
     const { graph, tree, types, visible: v, counts } = this.#input;
     const count = counts(tree.count[group]!);
-    const value = tree.isPhase[group] || tree.phase[group] === OPTIMIZER || tree.purpose[group]! >= 0 ? -1 : this.#result[box]!;
+    const isSection = tree.purpose[group] === SECTION;
+    const isOwn = tree.purpose[group]! < 0 || isSection;
+    const value = tree.isPhase[group] || tree.phase[group] === OPTIMIZER || !isOwn ? -1 : this.#result[box]!;
     const shape = value < 0 ? '' : v.repeat[box]! > 1 ? this.#shapes(box, value) : types.dims(graph.type[value]!);
+    if (shape && isSection) return `${count} → ${shape}`;
     if (shape) return cls ? `${cls} → ${shape}` : `→ ${shape}`;
     return cls ? `${cls} · ${count}` : count;
   }
@@ -291,10 +295,13 @@ class BoxTexts {
 
   #describeInput(box: number, value: number): void {
     const { graph, pools, types } = this.#input;
-    const loss = graph.producer[value]! >= 0; // at the bend of a training step
+    const maker = graph.producer[value]!;
+    const comes = this.#input.coming?.includes(value) === true;
+    const loss = maker >= 0 && !comes; // at the bend of a training step
     this.kind[box] = loss ? BoxKind.Loss : BoxKind.Input;
     this.phase[box] = OTHER;
-    this.#write(box, pools.strings.at(graph.valueName[value]!) || (loss ? 'loss' : 'input'), types.text(graph.type[value]!));
+    const other = loss ? 'loss' : comes ? this.#titles.of(maker) : 'input';
+    this.#write(box, pools.strings.at(graph.valueName[value]!) || other, types.text(graph.type[value]!));
   }
 
   #measure(box: number): void {
@@ -388,12 +395,6 @@ function seenAs({ graph, types, visible: v, read }: SceneInput, titles: Titles, 
   }
   const shape = graph.type[seen] === graph.type[value] ? '' : types.dims(graph.type[seen]!);
   return [...new Set(through)].join(', ') + (shape ? ` → ${shape}` : '');
-}
-
-/** `h.0 … 11`: what the last name shares with the first is not said again. */
-function upTo(first: string, last: string): string {
-  const shared = first.lastIndexOf('.') + 1;
-  return `${first} … ${shared && last.startsWith(first.slice(0, shared)) ? last.slice(shared) : last}`;
 }
 
 /** What an operator without outputs is there for: the parameter it writes to. */

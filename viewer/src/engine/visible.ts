@@ -117,7 +117,8 @@ function edges(graph: Graph, nodeBox: Int32Array, inputBox: Map<number, number>,
     const to = nodeBox[useNode[use]!]!;
     if (to < 0) continue;
     const maker = producer[value]!;
-    const box = maker >= 0 ? nodeBox[maker]! : (inputBox.get(value) ?? -1);
+    let box = maker >= 0 ? nodeBox[maker]! : -1;
+    if (box < 0) box = inputBox.get(value) ?? -1;
     if (box < 0 || box === to) continue;
     from.push(box);
     crossing.push(use);

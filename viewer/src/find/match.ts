@@ -131,7 +131,7 @@ export function attrTest(term: Term): Test {
   }
   const [key, value] = [term.text.slice(0, equals), term.text.slice(equals + 1)];
   if (!key || !value) {
-    throw new BadQuery(`${termText(term)}: something is missing beside =, as in attr:stride=2`);
+    throw new BadQuery(`${termText(term)}: both sides of = are needed, as in attr:stride=2`);
   }
   const [isKey, isValue] = [wholeTest(key), wholeTest(value)];
   return (json) => jsonMembers(json).some(([k, v]) => isKey(k) && isValue(v));

@@ -1,5 +1,6 @@
 // The view in the URL, so that it can be shared.
 
+import { writeMarks } from '../state/bookmarks.ts';
 import * as hash from '../state/hash.ts';
 import type { Page } from './page.ts';
 
@@ -10,7 +11,7 @@ export function showAddress(page: Page): void {
   let timer = 0;
   const soon = () => {
     clearTimeout(timer);
-    timer = window.setTimeout(() => page.state.ready.get() && page.run(write(page)), REST_MS);
+    timer = window.setTimeout(() => page.state.ready.get() && page.run(writeAddress(page)), REST_MS);
   };
   page.views.add('address', () => parts(page), soon);
   page.renderer.camera.listen(soon);
@@ -27,7 +28,9 @@ function parts({ state, panels }: Page) {
     picture,
     state.selection.get(),
     {
-      capture: state.capture.get(),
+      capture: state.info.get()?.of ?? state.capture.get(),
+      alone: state.info.get()?.alone ?? [],
+      without: picture?.hidden ?? [],
       stage: state.stage.get(),
       all: state.opened.get(),
       query: state.search.get().query,
@@ -40,22 +43,33 @@ function parts({ state, panels }: Page) {
       flags: hash.pack(flags),
       kernel: state.kernel.get(),
     },
+    state.bookmarks.get(),
   ] as const;
 }
 
-async function write(page: Page): Promise<void> {
+/** What is seen now, as an address: without the bookmarks, which are addresses themselves. */
+export async function readAddress(page: Page): Promise<string> {
+  return textOf(page, '');
+}
+
+async function textOf(page: Page, marks: string): Promise<string> {
   const [, picture, selection, rest] = parts(page);
   const { open = [], unfolded = [] } = picture ?? {};
   const name = (items: number[]) => page.client.paths(items);
-  const text = hash.write({
+  return hash.write({
     ...rest,
+    marks,
     open: open.length <= MOST_OPEN ? await name(open) : null,
     unfolded: unfolded.length <= MOST_OPEN ? await name(unfolded) : [],
     selection: await name(selection),
-    view: page.renderer.camera.view,
+    view: page.renderer.camera.goal,
   });
+}
+
+export async function writeAddress(page: Page): Promise<void> {
+  const text = await textOf(page, writeMarks(page.state.bookmarks.get()));
   try {
-    history.replaceState(null, '', `#${text}`);
+    history.replaceState(history.state, '', `#${text}`);
   } catch {
     // A page inside a notebook has no URL of its own.
   }

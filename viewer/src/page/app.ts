@@ -6,16 +6,24 @@ import type { Client } from '../state/client.ts';
 import { showAddress } from './address.ts';
 import { showAside } from './aside.ts';
 import { showBar } from './bar.ts';
+import { followBookmarks } from './bookmarks.ts';
 import { showChips } from './chips.ts';
-import { bindEvents } from './events.ts';
+import { showDialogs } from './dialogs.ts';
+import { bindEvents, menuOf } from './events.ts';
 import { toggle } from './expanding.ts';
 import { followFacts } from './facts.ts';
+import { followBrowser } from './history.ts';
+import { showLit } from './lit.ts';
+import { showPalette } from './palette.ts';
+import { showPanes } from './panes.ts';
 import { handle } from './handle.ts';
 import { showHelp } from './help.ts';
 import { bindKeys } from './keys.ts';
 import { Page, type Services } from './page.ts';
 import { showSticky } from './sticky.ts';
 import { showPaint } from './painting.ts';
+import { showPlayer } from './playing.ts';
+import { showStrip } from './strip.ts';
 import { outline, pickKernel, pickLine, select, stepResult } from './selecting.ts';
 import { makePanels, showSides } from './sides.ts';
 import { SplitPane } from './split.ts';
@@ -30,6 +38,7 @@ export function openPage(root: HTMLElement, client: Client, services: Services):
   const act: Acts = {
     select: (items) => page.run(select(page, items, true)),
     toggle: (item) => page.run(toggle(page, item)),
+    menu: (item, at) => page.run(menuOf(page, item, at)),
     stepResult: (by) => page.run(stepResult(page, by)),
     kernel: (index, beside) => page.run(pickKernel(page, index, beside)),
     line: (file, line) => page.run(pickLine(page, file, line)),
@@ -45,9 +54,17 @@ export function openPage(root: HTMLElement, client: Client, services: Services):
   showPaint(page);
   makePanels(page, act);
   showAside(page);
+  showPanes(page);
+  showLit(page);
   showTip(page);
   showHelp(page);
+  showDialogs(page);
+  showPlayer(page);
+  showStrip(page);
+  showPalette(page);
+  followBookmarks(page);
   showAddress(page);
+  followBrowser(page);
   bindEvents(page);
   bindKeys(page);
   page.views.run();

@@ -1,14 +1,20 @@
 // The bar at the top: the files, the search, the tools.
 
-import { savePng } from '../draw/png.ts';
 import { dark, light } from '../draw/theme.ts';
+import type { CaptureInfo } from '../engine/messages.ts';
 import { metricName } from '../state/figures.ts';
+import type { Words } from '../state/words.ts';
 import { h, replace, short, straight } from '../widgets/dom.ts';
+import { openMenu } from '../widgets/menu.ts';
 import { icon, ICONS, type Icon } from '../widgets/icons.ts';
-import { fit, saveSvg } from './drawing.ts';
+import { fit } from './drawing.ts';
 import { expandAll, expandTo, flip } from './expanding.ts';
+import { redo, undo } from './history.ts';
 import type { Page } from './page.ts';
-import { show, stepHistory } from './staging.ts';
+import { closeTab } from './parts.ts';
+import { show } from './staging.ts';
+
+const MOST_TABS = 4;
 
 export function showBar(page: Page): void {
   const { state, views, places } = page;
@@ -36,15 +42,8 @@ export function showBar(page: Page): void {
   );
   views.add(
     'files',
-    () => [state.captures.get(), state.capture.get()] as const,
-    ([captures, now]) =>
-      replace(
-        places.tabs,
-        ...captures.map(({ name }, i) => {
-          const props = { 'data-key': i, class: i === now ? 'tab on' : 'tab', 'aria-current': i === now && 'page', title: name };
-          return h('button', { ...props, onclick: () => page.run(show(page, i, 0)) }, short(name.split(/[\\/]/).at(-1)!, 32));
-        }),
-      ),
+    () => [state.captures.get(), state.capture.get(), state.closed.get(), page.words()] as const,
+    () => showTabs(page),
   );
   views.add(
     'tools',
@@ -61,6 +60,37 @@ export function showBar(page: Page): void {
   );
 }
 
+/** A tab for each file; those that find no room are in a list at the end. */
+function showTabs(page: Page): void {
+  const { state, places } = page;
+  const words = page.words().habits;
+  const now = state.capture.get();
+  const open = state.captures.get().filter(({ id }) => !state.closed.get().includes(id));
+  const title = ({ name, of }: CaptureInfo) => `${of === undefined ? '' : '◱ '}${short(name.split(/[\\/]/).at(-1)!, 32)}`;
+  const go = (id: number) => page.run(show(page, id, 0));
+  const tabs = open.map((info) => {
+    const on = info.id === now;
+    const close = (event: Event) => (event.stopPropagation(), page.run(closeTab(page, info.id)));
+    const props = { 'data-key': info.id, class: on ? 'tab on' : 'tab', 'aria-current': on && 'page', title: info.name };
+    const tab = h('button', { ...props, onclick: () => go(info.id) }, title(info));
+    if (info.of === undefined) return tab;
+    const name = `${words.closeTab}: ${info.name}`;
+    const cross = h('button', { 'data-key': `close ${info.id}`, class: 'tab-close', title: name, 'aria-label': name, onclick: close }, '×');
+    return h('span', { class: 'tab-pair' }, tab, cross);
+  });
+  const list = (event: Event) => {
+    const { left, bottom } = (event.currentTarget as HTMLElement).getBoundingClientRect();
+    const items = open.map((info) => ({ text: `${info.id === now ? '✓ ' : ''}${title(info)}`, run: () => go(info.id) }));
+    openMenu(page.root, { x: left, y: bottom + 4 }, words.more, items);
+  };
+  const props = { 'data-key': 'more', class: 'tab more-tabs', title: words.more, 'aria-label': words.more, 'aria-haspopup': 'menu' };
+  const more = open.length > MOST_TABS && h('button', { ...props, onclick: list }, `▾ ${open.length}`);
+  // The one in view is always among those that are seen.
+  const at = open.findIndex(({ id }) => id === now);
+  const first = Math.max(0, Math.min(at, open.length - MOST_TABS));
+  replace(places.tabs, ...tabs.slice(at < MOST_TABS ? 0 : first, (at < MOST_TABS ? 0 : first) + MOST_TABS), more);
+}
+
 function tools(page: Page): HTMLElement[] {
   const { state } = page;
   const w = page.words();
@@ -69,8 +99,8 @@ function tools(page: Page): HTMLElement[] {
     h('button', { 'data-key': key, class: 'tool', title, 'aria-label': title, onclick: run }, image in ICONS ? icon(image as Icon) : image);
   const gap = () => h('span', { class: 'gap' });
   return [
-    tool('back', 'back', w.back, () => page.run(stepHistory(page, 'back'))),
-    tool('forward', 'forward', w.forward, () => page.run(stepHistory(page, 'forward'))),
+    tool('back', 'back', w.back, () => page.run(undo(page))),
+    tool('forward', 'forward', w.forward, () => page.run(redo(page))),
     gap(),
     tool('less', 'less', w.shallower, () => page.run(expandTo(page, state.level.get() - 1))),
     tool('more', 'more', w.deeper, () => page.run(expandTo(page, state.level.get() + 1))),
@@ -79,25 +109,32 @@ function tools(page: Page): HTMLElement[] {
     tool('direction', state.options.get().direction, w.direction, () => page.run(flip(page))),
     colourPicker(page),
     gap(),
-    tool('svg', 'SVG', w.exportSvg, () => saveSvg(page)),
-    tool('png', 'PNG', w.exportPng, () => page.run(savePng(page.renderer, `${state.info.get()?.name ?? 'graph'}.png`))),
+    tool('play', 'play', w.play, () => state.playing.set(!state.playing.get())),
+    tool('compare', 'compare', w.compareTitle, () => state.sheet.set('compare')),
+    tool('export', 'export', w.exportTitle, () => state.sheet.set('export')),
     tool('theme', isDark ? 'sun' : 'moon', w.theme, () => state.theme.set(isDark ? light : dark)),
     tool('language', w.language, w.language, () => state.language.set(state.language.get() === 'en' ? 'zh' : 'en')),
+    tool('palette', '⌘', w.habits.paletteKey, () => state.paletteOpen.set(true)),
     tool('help', '?', w.help, () => state.helpOpen.set(true)),
   ];
 }
 
-function colourPicker({ state }: Page): HTMLElement {
-  const w = state.words.get();
-  const names: [string, string][] = [
-    ['phase', w.byPhase],
-    ...(state.shown.get()?.kernels ? [['kernel', w.byKernel] as [string, string]] : []),
-    ...(state.info.get()?.metrics ?? []).map((name): [string, string] => [name, metricName(name, w)]),
+/** What boxes may be coloured by, and what that is called. */
+export function colours({ state }: Page): [string, (words: Words) => string][] {
+  return [
+    ['phase', (w) => w.byPhase],
+    ...(state.shown.get()?.kernels ? [['kernel', (w: Words) => w.byKernel] as [string, (words: Words) => string]] : []),
+    ...(state.info.get()?.metrics ?? []).map((name): [string, (words: Words) => string] => [name, (w) => metricName(name, w)]),
   ];
+}
+
+function colourPicker(page: Page): HTMLElement {
+  const { state } = page;
+  const w = state.words.get();
   const choose = (event: Event) => state.colour.set((event.target as HTMLSelectElement).value);
   return h(
     'select',
     { 'data-key': 'colour', class: 'tool', title: w.colour, 'aria-label': w.colour, onchange: choose },
-    ...names.map(([value, text]) => h('option', { value, selected: value === state.colour.get() }, `${w.colour}: ${text}`)),
+    ...colours(page).map(([value, text]) => h('option', { value, selected: value === state.colour.get() }, `${w.colour}: ${text(w)}`)),
   );
 }

@@ -6,6 +6,7 @@ import type { Words } from '../state/words.ts';
 import { h, replace } from '../widgets/dom.ts';
 import { setOptions } from './expanding.ts';
 import type { Page } from './page.ts';
+import { showHidden } from './parts.ts';
 
 /** A line of the menu. */
 interface Option {
@@ -21,17 +22,26 @@ export function showChips(page: Page): void {
   places.chips.append(phases, menu(page));
   views.add(
     'phases',
-    () => [present(page), page.state.options.get().hidden, page.words(), page.state.shown.get()] as const,
-    ([shown]) => {
+    () =>
+      [
+        present(page),
+        page.state.options.get().hidden,
+        page.words(),
+        page.state.shown.get(),
+        page.state.picture.get()?.hidden.length ?? 0,
+      ] as const,
+    ([shown, , { habits }, , gone]) => {
       // A menu alone is not worth a row of its own.
       places.chips.classList.toggle('alone', shown.length < 2);
-      replace(phases, ...(shown.length > 1 ? shown.map((phase) => chip(page, phase)) : []));
+      const back = { 'data-key': 'hidden', class: 'chip', title: habits.commands.showHidden, onclick: () => page.run(showHidden(page)) };
+      const chips = shown.length > 1 ? shown.map((phase) => chip(page, phase)) : [];
+      replace(phases, ...chips, gone > 0 && h('button', back, `${habits.hiddenByHand(gone)} · ${habits.show}`));
     },
   );
 }
 
 /** The phases of the stage in view. */
-function present({ state }: Page): number[] {
+export function present({ state }: Page): number[] {
   return (state.shown.get()?.phases ?? []).flatMap((n, i) => (n ? [i] : []));
 }
 
@@ -41,10 +51,6 @@ function chip(page: Page, phase: number): HTMLElement {
   const { hidden } = state.options.get();
   const on = !hidden.includes(phase);
   const name = PHASES[phase]!;
-  const flip = () => {
-    state.phasesByHand.set(true);
-    page.run(setOptions(page, { hidden: on ? [...hidden, phase] : hidden.filter((other) => other !== phase) }));
-  };
   return h(
     'button',
     {
@@ -52,11 +58,18 @@ function chip(page: Page, phase: number): HTMLElement {
       class: on ? 'chip phase on' : 'chip phase',
       'aria-pressed': String(on),
       title: w.phaseHelp(w.phases[name], on),
-      onclick: flip,
+      onclick: () => flipPhase(page, phase),
     },
     h('span', { class: `dot phase-${name}` }),
     `${w.phases[name]} ${state.shown.get()!.phases[phase]!.toLocaleString()}`,
   );
+}
+
+/** Hide a phase, or show it. */
+export function flipPhase(page: Page, phase: number): void {
+  const { hidden } = page.state.options.get();
+  page.state.phasesByHand.set(true);
+  page.run(setOptions(page, { hidden: hidden.includes(phase) ? hidden.filter((other) => other !== phase) : [...hidden, phase] }));
 }
 
 /** The menu is made once, so that it neither closes nor loses the focus when something in it changes. */
@@ -99,7 +112,7 @@ export function setMenu({ state, places }: Page, open: boolean): void {
   if (menu && menu.open !== open) menu.open = open;
 }
 
-function options(page: Page): Option[] {
+export function options(page: Page): Option[] {
   const { state } = page;
   const severalPhases = () => present(page).length > 1;
   const saved = () => (state.picture.get()?.saved ?? []).reduce((a, b) => a + b, 0);

@@ -1,8 +1,12 @@
 // What the user does with the mouse, the search box and files.
 
 import { bindGestures } from '../draw/gestures.ts';
+import { compareGraphs } from './comparing.ts';
 import { addFile } from './files.ts';
+import { openBoxMenu } from './boxmenu.ts';
+import { COMMANDS } from './commands.ts';
 import { toggle } from './expanding.ts';
+import { grab } from './history.ts';
 import type { Page } from './page.ts';
 import { find, select, stepResult } from './selecting.ts';
 
@@ -34,8 +38,23 @@ function bindDrawing(page: Page): void {
       if (item >= 0) page.run(toggle(page, item));
     },
     hover: (x, y) => state.pointer.set(x < 0 ? null : { x, y }),
+    grab: () => grab(page),
+    menu: (x, y, event) => {
+      // A key asks for it where the selection is.
+      if (event.button !== 2 || (event.clientX === 0 && event.clientY === 0)) return;
+      const item = itemAt(x, y);
+      if (item >= 0) page.run(menuOf(page, item, { x: event.clientX, y: event.clientY }));
+    },
   });
   new ResizeObserver(() => renderer.resize()).observe(places.canvas);
+}
+
+/** The menu of a box, which is then selected; of several that are selected, if it is one of them. */
+export async function menuOf(page: Page, item: number, at: { x: number; y: number }): Promise<void> {
+  const { state } = page;
+  if (!state.selection.get().includes(item)) await select(page, [item], false);
+  state.details.set(await page.client.details(state.selection.get().at(-1)!));
+  openBoxMenu(page, COMMANDS, at);
 }
 
 function bindSearch(page: Page): void {
@@ -66,16 +85,20 @@ function bindDrop(page: Page): void {
   root.addEventListener('dragover', (event) => {
     event.preventDefault();
     root.classList.add('dropping');
-    root.dataset.drop = page.words().drop;
+    root.dataset.drop = event.altKey ? page.words().dropCompare : page.words().drop;
   });
   for (const name of ['dragleave', 'drop']) root.addEventListener(name, () => root.classList.remove('dropping'));
   root.addEventListener('drop', (event) => {
     event.preventDefault();
-    for (const file of event.dataTransfer?.files ?? []) page.run(drop(page, file));
+    for (const file of event.dataTransfer?.files ?? []) page.run(drop(page, file, event.altKey));
   });
 }
 
-async function drop(page: Page, file: File): Promise<void> {
+/** `against`: compared with what is in view. */
+async function drop(page: Page, file: File, against: boolean): Promise<void> {
+  const before = { capture: page.state.capture.get(), stage: page.state.stage.get() };
   const { content, name, costs } = await page.services.convert(file);
   await addFile(page, content, name, costs);
+  const capture = page.state.capture.get();
+  if (against && before.capture >= 0) await compareGraphs(page, before, { capture, stage: 0 });
 }

@@ -4,6 +4,7 @@ import { Minimap } from '../draw/minimap.ts';
 import { Renderer } from '../draw/renderer.ts';
 import { dark, light } from '../draw/theme.ts';
 import type { Address, Content } from '../engine/content.ts';
+import type { Chosen, Picture } from '../engine/messages.ts';
 import type { Device } from '../engine/roofs.ts';
 import type { Panel } from '../panels/panel.ts';
 import type { Client } from '../state/client.ts';
@@ -17,13 +18,24 @@ import { h, replace } from '../widgets/dom.ts';
 export interface Services {
   /** Text of a source file that is not in the capture, where a server can read it. */
   source(capture: number, file: string): Promise<string | null>;
+  /** The captures of two addresses compared by the server; null where there is none. */
+  compare(before: Served, after: Served): Promise<{ content: Content; name: string } | null>;
+  /** The page with all that the server shows, in one file; null where there is no server. */
+  wholePage(): Promise<string | null>;
   /** An .opscope file for any dropped file, and for a large one what it costs, counted when the graph is there. */
   convert(file: File): Promise<{ content: Content; name: string; costs?: Address }>;
   devices: Device[]; // for the roofline
   editor: string; // link to open a file in an editor, with {file} and {line}
 }
 
+/** A stage of what a server shows at an address. */
+export interface Served {
+  url: string;
+  stage: number;
+}
+
 const NOTE_MS = 4000;
+const OFFER_MS = 8000;
 
 export type Places = ReturnType<typeof makePlaces>;
 
@@ -36,6 +48,7 @@ function makePlaces() {
     search: h('input', { type: 'search', class: 'search', spellcheck: 'false', autocomplete: 'off' }),
     toolbar: h('div', { class: 'toolbar', role: 'toolbar' }),
     chips: h('div', { class: 'chips' }),
+    strip: h('div', { class: 'strip', hidden: true }),
     legend: h('div', { class: 'legend' }),
     left: h('aside', { class: 'left' }),
     leftHead: h('div', { class: 'panel-tabs', role: 'tablist' }),
@@ -59,9 +72,19 @@ export class Page {
   readonly renderer: Renderer;
   readonly minimap: Minimap;
   readonly panels = new Map<string, Panel>();
+  /** Where captures came from, of those that a server shows. */
+  readonly served = new Map<number, string>();
+  /** What captures were made from by comparing them here. */
+  readonly joined = new Map<number, [Chosen, Chosen]>();
   /** What is beside the drawing and draws too. */
   readonly drawing: { busy: boolean }[] = [];
   private pending = 0;
+  /** Of history.ts: a command is under way, steps that were forgotten, the browser goes one step. */
+  inStep = false;
+  dropped = 0;
+  awaited = false;
+  /** Of the result of a search that was stepped to: what was open before it. */
+  lastHit: { before: Promise<number>; shown: Picture | null } | null = null;
 
   constructor(
     readonly root: HTMLElement,
@@ -77,7 +100,7 @@ export class Page {
       root,
       h('header', { class: 'bar' }, h('span', { class: 'logo' }, 'opscope'), p.tabs, p.search, p.toolbar),
       p.stages,
-      h('main', {}, p.left, h('div', { class: 'middle' }, p.chips, panes, p.low), p.right),
+      h('main', {}, p.left, h('div', { class: 'middle' }, p.chips, p.strip, panes, p.low), p.right),
     );
     this.renderer = new Renderer(p.canvas, this.state.theme.get());
     this.minimap = new Minimap(this.renderer);
@@ -114,12 +137,17 @@ export class Page {
     return this.state.ready.get() && !working && !this.renderer.busy() && !this.drawing.some(({ busy }) => busy);
   }
 
-  say(text: string, bad = false): void {
+  /** A line below the drawing, for some seconds; with something that one may do about it. */
+  say(text: string, bad = false, offer?: { text: string; run: () => void }): void {
     const { note } = this.places;
-    note.textContent = text;
+    const act = offer && h('button', { class: 'link', 'data-key': 'offer', onclick: () => (this.say(''), offer.run()) }, offer.text);
+    replace(note, text, act && ' · ', act);
     note.className = bad ? 'note bad' : 'note';
-    if (!bad) setTimeout(() => (note.textContent === text ? (note.textContent = '') : null), NOTE_MS);
+    clearTimeout(this.saying);
+    if (!bad && text) this.saying = window.setTimeout(() => this.say(''), offer ? OFFER_MS : NOTE_MS);
   }
+
+  private saying = 0;
 
   fail(error: unknown): void {
     this.say(error instanceof Error ? error.message : String(error), true);

@@ -1,5 +1,6 @@
 // What is lit, how boxes are coloured, and the legend: changes without a new layout.
 
+import { tint } from '../draw/ribbons.ts';
 import type { Theme } from '../draw/theme.ts';
 import type { Picture } from '../engine/messages.ts';
 import { UNKNOWN } from '../engine/shades.ts';
@@ -85,11 +86,18 @@ async function colouring({ client }: Page, picture: Picture, colour: string, the
 }
 
 /** What has changed since the stage before is tinted by its class; ghosts are as pale as what is behind them. */
-export function changeFill({ change }: Picture, theme: Theme): Fill | null {
+export function changeFill({ change, numbers }: Picture, theme: Theme): Fill | null {
   if (!change) return null;
   const plain = [null, ...theme.changes.map((kind) => kind.tint)];
   const colours = Array.from({ length: 2 * GHOST }, (_, kind) => (kind & GHOST ? theme.background : (plain[kind] ?? null)));
-  return { colours, of: change };
+  if (!numbers) return { colours, of: change };
+  // What has a number of its own has a tint of its own, the same on both sides.
+  const most = numbers.reduce((a, b) => Math.max(a, b), 0);
+  const tints = Array.from({ length: most }, (_, i) => tint(i + 1, theme.name === 'dark'));
+  return {
+    colours: [...colours, ...tints],
+    of: Uint16Array.from(change, (kind, box) => (numbers[box] ? 2 * GHOST + numbers[box]! - 1 : kind)),
+  };
 }
 
 /** What the colours and signs on boxes mean: those that are in the picture. */

@@ -1,20 +1,18 @@
 // Commands about what is lit: selecting, searching, following data, kernels and lines of source.
 
 import { BoxKind } from '../scene.ts';
+import type { Tracing } from '../state/page.ts';
 import { draw, goTo } from './drawing.ts';
+import { stepped } from './history.ts';
 import type { Page } from './page.ts';
 
 const MOST_REVEALED = 50;
 
 /** Select items; with `reveal`, what is around them opens, and they come into view. */
-export async function select(page: Page, items: number[], reveal: boolean, keepHistory = false): Promise<void> {
+export const select = stepped(async (page: Page, items: number[], reveal: boolean): Promise<void> => {
   const { state, client } = page;
-  if (!keepHistory) remember(page);
+  clear(page);
   state.selection.set(items);
-  state.kernel.set(-1);
-  state.traced.set(null);
-  // In the source, the selection leads again.
-  state.source.set({ ...state.source.get(), line: 0, byHand: false });
   if (!reveal || !items.length) return;
   const boxes = await client.boxes(items);
   const shown = state.picture.get()!.scene.boxes;
@@ -24,54 +22,58 @@ export async function select(page: Page, items: number[], reveal: boolean, keepH
     draw(page, await client.reveal(items), items[0]);
   }
   await goTo(page, items);
-}
+});
 
-/** Where one is, for the way back. */
-function remember({ state }: Page): void {
-  const here = { capture: state.capture.get(), stage: state.stage.get(), items: state.selection.get() };
-  state.past.set([...state.past.get(), here]);
-  state.future.set([]);
+/** Nothing is lit. */
+export function clear({ state }: Page): void {
+  state.selection.set([]);
+  state.kernel.set(-1);
+  state.traced.set(null);
+  // In the source, the selection leads again.
+  state.source.set({ ...state.source.get(), line: 0, byHand: false });
 }
 
 /** Light operators and dim the rest. */
-function trace(page: Page, nodes: number[]): void {
-  page.state.traced.set(nodes);
-  page.say(page.words().found(nodes.length));
+function trace({ state }: Page, nodes: number[], way: Tracing['way'], count = nodes.length): void {
+  state.traced.set(nodes);
+  state.tracing.set({ way, count });
 }
 
 /** All that the selected one depends on, or that depends on it. */
-export async function traceWay(page: Page, way: 'up' | 'down'): Promise<void> {
+export const traceWay = stepped(async (page: Page, way: 'up' | 'down'): Promise<void> => {
   const item = page.state.selection.get().at(-1);
-  if (item !== undefined) trace(page, await page.client.trace(item, way));
-}
+  if (item === undefined) return;
+  const [nodes, own] = await Promise.all([page.client.trace(item, way), page.client.sizeOf(item)]);
+  trace(page, nodes, way === 'up' ? 'before' : 'after', nodes.length - own);
+});
 
 /** The paths between the first and the last of what is selected. */
-export async function traceBetween(page: Page): Promise<void> {
+export const traceBetween = stepped(async (page: Page): Promise<void> => {
   const selection = page.state.selection.get();
-  if (selection.length >= 2) trace(page, await page.client.between(selection[0]!, selection.at(-1)!));
-}
+  if (selection.length >= 2) trace(page, await page.client.between(selection[0]!, selection.at(-1)!), 'onPaths');
+});
 
 /** A kernel by itself, or (`beside`) one of the operator that stays selected. */
-export async function pickKernel(page: Page, index: number, beside = false): Promise<void> {
+export const pickKernel = stepped(async (page: Page, index: number, beside = false): Promise<void> => {
   const { state, client } = page;
   if (!beside && state.selection.get().length) await select(page, [], false);
   const { nodes } = await client.kernel(index);
   state.kernel.set(index);
-  state.traced.set(nodes);
+  trace(page, nodes, '');
   state.left.set('kernels');
   state.low.set('code');
   await goTo(page, nodes);
-}
+});
 
 /** A line of source: its operators light up. */
-export async function pickLine(page: Page, file: string, line: number): Promise<void> {
+export const pickLine = stepped(async (page: Page, file: string, line: number): Promise<void> => {
   const { state, client } = page;
   const nodes = await client.lineNodes(file, line);
   state.source.set({ file, line, byHand: true });
   state.low.set('source');
-  trace(page, nodes);
+  trace(page, nodes, 'onLine');
   await goTo(page, nodes);
-}
+});
 
 /** The operators that a search finds; a list of them opens. */
 export async function find({ state, client }: Page, query: string): Promise<number[]> {
@@ -84,15 +86,24 @@ export async function find({ state, client }: Page, query: string): Promise<numb
 }
 
 /** To the next result, or the one before. */
-export async function stepResult(page: Page, by: number): Promise<void> {
+export const stepResult = stepped(async (page: Page, by: number): Promise<void> => {
   const { state } = page;
   const { nodes } = state.search.get();
   if (!nodes.length) return;
   const from = state.result.get() < 0 && by < 0 ? 0 : state.result.get(); // before the first is the last
   const at = (from + by + nodes.length) % nodes.length;
   state.result.set(at);
+  // What the result before opened is closed again, unless something else has been done since.
+  const { lastHit } = page;
+  if (lastHit && lastHit.shown === state.picture.get()) {
+    const picture = await page.client.recall(await lastHit.before);
+    if (picture) draw(page, picture);
+  }
+  const [before, was] = [page.client.keep(), state.picture.get()];
   await select(page, [nodes[at]!], true);
-}
+  const shown = state.picture.get();
+  page.lastHit = shown === was ? null : { before, shown };
+});
 
 /** The first of some operators that is on the screen is drawn as if the mouse were over it. */
 export async function outline({ client, renderer }: Page, items: number[]): Promise<void> {
@@ -101,7 +112,7 @@ export async function outline({ client, renderer }: Page, items: number[]): Prom
 }
 
 /** From box to box with the arrow keys: to the nearest box at that side. */
-export async function selectNeighbour(page: Page, key: string, item: number): Promise<void> {
+export const selectNeighbour = stepped(async (page: Page, key: string, item: number): Promise<void> => {
   const { boxes } = page.state.picture.get()!.scene;
   const from = boxes.item.indexOf(item);
   if (from < 0) return;
@@ -121,4 +132,4 @@ export async function selectNeighbour(page: Page, key: string, item: number): Pr
     }
   }
   if (best >= 0) await select(page, [boxes.item[best]!], true);
-}
+});

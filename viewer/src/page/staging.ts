@@ -3,8 +3,9 @@
 import type { ChangeRow, StageInfo } from '../engine/messages.ts';
 import { BREAKS } from '../panels/listing.ts';
 import { breath } from '../state/later.ts';
-import type { Compare, Moment } from '../state/page.ts';
-import { begin, draw, drawStage } from './drawing.ts';
+import type { Compare } from '../state/page.ts';
+import { begin, beginAtChange, draw, drawStage } from './drawing.ts';
+import { stepped } from './history.ts';
 import type { Page } from './page.ts';
 import { select } from './selecting.ts';
 import { PHASES } from '../scene.ts';
@@ -13,7 +14,7 @@ const MOST_KEPT = 200; // selected operators that are looked for in another stag
 const [INIT, FORWARD] = [PHASES.indexOf('init'), PHASES.indexOf('forward')];
 
 /** `gently`: from the stage in view, moving as little as can be. */
-export async function show(page: Page, capture: number, stage: number, gently = false): Promise<void> {
+export const show = stepped(async (page: Page, capture: number, stage: number, gently = false): Promise<void> => {
   const { state, client } = page;
   const info = state.captures.get()[capture];
   const to = info?.stages[stage];
@@ -43,16 +44,17 @@ export async function show(page: Page, capture: number, stage: number, gently = 
     draw(page, picture);
     // The bars take some of the drawing's room.
     page.views.run();
-    begin(page);
+    if (state.compare.get() === 'split') beginAtChange(page);
+    else begin(page);
     await breath(); // the picture first, then what it leads to
   }
   // What was searched for is found here too.
   const { query } = state.search.get();
   if (query.trim()) state.search.set({ query, ...(await client.find(query)) });
-}
+});
 
 /** To another stage, by its number or name; what is selected stays selected where the two are linked. */
-export async function goToStage(page: Page, stage: number | string): Promise<void> {
+export const goToStage = stepped(async (page: Page, stage: number | string): Promise<void> => {
   const { state, client } = page;
   const stages = state.info.get()?.stages ?? [];
   const to = typeof stage === 'number' ? stage : stages.findIndex((other) => other.name === stage);
@@ -61,22 +63,22 @@ export async function goToStage(page: Page, stage: number | string): Promise<voi
   const kept = selection.length ? await client.across(selection, state.stage.get(), to) : [];
   await show(page, state.capture.get(), to, true);
   await selectPaths(page, kept);
-}
+});
 
 async function selectPaths(page: Page, paths: string[]): Promise<void> {
   const items = paths.length ? await page.client.drawn(await page.client.items(paths)) : [];
-  if (items.length) await select(page, [...new Set(items)], true, true);
+  if (items.length) await select(page, [...new Set(items)], true);
 }
 
 /** Some operators of a stage. */
-export async function goToNodes(page: Page, stage: number, nodes: number[]): Promise<void> {
+export const goToNodes = stepped(async (page: Page, stage: number, nodes: number[]): Promise<void> => {
   const { state } = page;
   if (stage !== state.stage.get()) await show(page, state.capture.get(), stage, true);
   await selectPaths(
     page,
     nodes.slice(0, MOST_KEPT).map((node) => `#${node}`),
   );
-}
+});
 
 /** To the stage before or after in the bar. */
 export async function stepStage(page: Page, by: number): Promise<void> {
@@ -94,25 +96,22 @@ export async function showBreaks(page: Page, stage: number): Promise<void> {
 }
 
 /** Only this stage, what is gone too, or the stage before beside it. */
-export async function setCompare(page: Page, compare: Compare): Promise<void> {
+export const setCompare = stepped(async (page: Page, compare: Compare): Promise<void> => {
   const { state, client } = page;
   const before = state.compare.get();
   if (compare === before) return;
   const overlay = compare === 'overlay';
-  if (overlay === (before === 'overlay')) {
-    state.compare.set(compare);
-    return;
-  }
   // Ghosts are numbered after all others: where they are not drawn, there is no operator with such a number.
   const kept = await client.paths(state.selection.get());
   state.compare.set(compare);
-  state.options.set({ ...state.options.get(), overlay: overlay || undefined });
-  await show(page, state.capture.get(), state.stage.get(), true);
+  state.options.set({ ...state.options.get(), overlay: overlay || undefined, aligned: compare === 'split' || undefined });
+  // There is another room to draw in with a picture beside it.
+  await show(page, state.capture.get(), state.stage.get(), compare !== 'split' && before !== 'split');
   await selectPaths(page, kept);
-}
+});
 
 /** Select what a change made; what it took away where it made nothing. */
-export async function pickChange(page: Page, row: ChangeRow, selectBefore: (items: number[]) => Promise<void>): Promise<void> {
+export const pickChange = stepped(async (page: Page, row: ChangeRow, selectBefore: (items: number[]) => Promise<void>): Promise<void> => {
   if (row.items.length) {
     await select(page, [...new Set([...row.items, ...row.ghosts])], true);
     return;
@@ -124,19 +123,7 @@ export async function pickChange(page: Page, row: ChangeRow, selectBefore: (item
   await setCompare(page, 'overlay');
   const now = (await page.client.changes()).find((other) => other.index === row.index);
   if (now?.ghosts.length) await select(page, now.ghosts, true);
-}
-
-/** Back or forward in what was selected. */
-export async function stepHistory(page: Page, way: 'back' | 'forward'): Promise<void> {
-  const { state } = page;
-  const [from, to] = way === 'back' ? [state.past, state.future] : [state.future, state.past];
-  const moment: Moment | undefined = from.get().at(-1);
-  if (!moment) return;
-  from.set(from.get().slice(0, -1));
-  to.set([...to.get(), { capture: state.capture.get(), stage: state.stage.get(), items: state.selection.get() }]);
-  if (moment.capture !== state.capture.get() || moment.stage !== state.stage.get()) await show(page, moment.capture, moment.stage);
-  await select(page, moment.items, true, true);
-}
+});
 
 /** Whether a stage is known to have changed nothing. */
 export function isUnchanged(stage: StageInfo | undefined): boolean {

@@ -4,7 +4,7 @@ import { VirtualList } from '../widgets/list.ts';
 import type { TreeRow } from '../engine/messages.ts';
 import { PHASES } from '../scene.ts';
 import { h, short } from '../widgets/dom.ts';
-import { register } from './panel.ts';
+import { register, type Acts } from './panel.ts';
 import { TreeRows, type Row } from './rows.ts';
 
 class ModuleTree {
@@ -16,7 +16,7 @@ class ModuleTree {
 
   constructor(
     children: (item: number) => Promise<TreeRow[]>,
-    private act: { select(items: number[]): void; toggle(item: number): void },
+    private act: Pick<Acts, 'select' | 'toggle' | 'menu'>,
   ) {
     this.tree = new TreeRows(children);
     this.list = new VirtualList(26, (i) => this.row(i), { role: 'tree' });
@@ -85,6 +85,7 @@ class ModuleTree {
           this.act.select([row.item]);
         },
         ondblclick: () => this.act.toggle(row.item),
+        oncontextmenu: (event: MouseEvent) => (event.preventDefault(), this.act.menu(row.item, { x: event.clientX, y: event.clientY })),
       },
       h(
         'span',
@@ -104,10 +105,7 @@ register({
   place: 'left',
   title: (words) => words.modules,
   make({ state, client, act, words, follow }) {
-    const tree = new ModuleTree((item) => client.children(item), {
-      select: (items) => act.select(items),
-      toggle: (item) => act.toggle(item),
-    });
+    const tree = new ModuleTree((item) => client.children(item), act);
     let shownFor: unknown[] = [];
     follow(
       () => [state.selection.get(), state.details.get(), state.shown.get(), state.options.get(), words()] as const,

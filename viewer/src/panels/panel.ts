@@ -13,6 +13,8 @@ export interface Acts {
   select(items: number[]): void;
   /** Expand or collapse a group. */
   toggle(item: number): void;
+  /** The menu of an item, at a place of the window. */
+  menu(item: number, at: { x: number; y: number }): void;
   /** To the next result of the search, or the one before. */
   stepResult(by: number): void;
   /** Pick a kernel; `beside`: what is selected stays so. */

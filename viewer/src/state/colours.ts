@@ -3,7 +3,7 @@
 import { KERNEL_COLOURS, LEAST, MOST, NOTHING, UNKNOWN } from '../engine/shades.ts';
 
 /** Dark blue to yellow, even to the eye and safe for colour-blind readers (points of the viridis family). */
-const RAMP = ['#440154', '#46327e', '#365c8d', '#277f8e', '#1fa187', '#4ac16d', '#a0da39', '#fde725'];
+export const RAMP = ['#440154', '#46327e', '#365c8d', '#277f8e', '#1fa187', '#4ac16d', '#a0da39', '#fde725'];
 
 function ramp(t: number): string {
   const at = Math.max(0, Math.min(1, t)) * (RAMP.length - 1);

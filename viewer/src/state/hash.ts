@@ -17,6 +17,9 @@ export interface Saved {
   colour: string; // of boxes: by phase where empty
   flags: string; // of the View menu
   kernel: number; // picked, or -1
+  without: string[]; // paths of what the user hid
+  alone: readonly string[]; // paths of the modules that stand in a tab of their own
+  marks: string; // bookmarks, as state/bookmarks.ts writes them
 }
 
 const MOST_OPEN = 60;
@@ -39,6 +42,9 @@ export function write(saved: Saved): string {
   if (saved.colour !== 'phase') out.set('f', saved.colour);
   if (saved.flags) out.set('w', saved.flags);
   if (saved.kernel >= 0) out.set('n', String(saved.kernel));
+  if (saved.without.length && saved.without.length <= MOST_OPEN) out.set('x', saved.without.join('~'));
+  if (saved.alone.length) out.set('i', saved.alone.join('~'));
+  if (saved.marks) out.set('b', saved.marks);
   // As plain as a URL may be: it is read by people too.
   return out.toString().replace(/%(3A|2F|7E|2C)/g, decodeURIComponent);
 }
@@ -64,6 +70,9 @@ export function read(hash: string): Saved {
     colour: from.get('f') ?? '',
     flags: from.get('w') ?? '',
     kernel: numbers(from.get('n'))[0] ?? -1,
+    without: from.get('x')?.split('~').filter(Boolean) ?? [],
+    alone: from.get('i')?.split('~').filter(Boolean) ?? [],
+    marks: from.get('b') ?? '',
   };
 }
 

@@ -2,6 +2,7 @@
 
 import type { Theme } from '../draw/theme.ts';
 import type { CaptureInfo, Details, Picture, StageInfo, Totals, ViewOptions } from '../engine/messages.ts';
+import type { Bookmark } from './bookmarks.ts';
 import { Derived, Value } from './store.ts';
 import { LANGUAGES, type Language } from './words.ts';
 
@@ -13,7 +14,27 @@ export type Compare = (typeof COMPARE)[number];
 export interface Moment {
   capture: number;
   stage: number;
-  items: number[];
+  compare: Compare;
+  overlaid: boolean;
+  options: ViewOptions;
+  opened: string;
+  level: number;
+  kept: Promise<number>; // what was open and hidden, which the engine keeps
+  selection: number[];
+  traced: number[] | null;
+  tracing: Tracing;
+  kernel: number;
+  view: { x: number; y: number; zoom: number };
+  isCamera: boolean; // only the camera moved then
+}
+
+/** What is beside the drawing. */
+export type Side = 'left' | 'right' | 'low';
+
+/** What is traced: what comes before or after, between two, from a line of source. */
+export interface Tracing {
+  way: '' | 'before' | 'after' | 'onPaths' | 'onLine';
+  count: number; // of operators
 }
 
 /** The search, and what it found. */
@@ -24,6 +45,17 @@ export interface Search {
 }
 
 export type State = ReturnType<typeof newState>;
+
+/** What lies over the page for a while. */
+function newSheets() {
+  return {
+    menuOpen: new Value('menuOpen', false),
+    helpOpen: new Value('helpOpen', false),
+    sheet: new Value<'' | 'compare' | 'export'>('sheet', ''),
+    /** The run is played. */
+    playing: new Value('playing', false),
+  };
+}
 
 /** `atFirst`: what the browser asks for. */
 export function newState(atFirst: { language: Language; theme: Theme }) {
@@ -42,6 +74,7 @@ export function newState(atFirst: { language: Language; theme: Theme }) {
   const kernel = new Value('kernel', -1);
   /** Operators on a path, in a kernel, on a line; the rest is dimmed. Null: those that belong to the selection. */
   const traced = new Value<number[] | null>('traced', null);
+  const tracing = new Value<Tracing>('tracing', { way: '', count: 0 });
   const related = new Derived('related', () => {
     const of = details.get();
     const isNow = of?.item === selection.get().at(-1);
@@ -56,6 +89,8 @@ export function newState(atFirst: { language: Language; theme: Theme }) {
   return {
     captures,
     capture,
+    /** Tabs that were closed, by number. */
+    closed: new Value<readonly number[]>('closed', []),
     stage,
     picture,
     info,
@@ -71,6 +106,7 @@ export function newState(atFirst: { language: Language; theme: Theme }) {
     details,
     kernel,
     traced,
+    tracing,
     related,
     search,
     found: new Derived('found', () => search.get().nodes),
@@ -102,14 +138,19 @@ export function newState(atFirst: { language: Language; theme: Theme }) {
     /** The panels that are open, by name; below the drawing there may be none. */
     left: new Value('left', 'modules'),
     low: new Value('low', ''),
-    menuOpen: new Value('menuOpen', false),
-    helpOpen: new Value('helpOpen', false),
+    /** Pixels, 0: as the style sheet has it; and what is folded away. */
+    panes: new Value<Record<Side, number> & { folded: readonly Side[] }>('panes', { left: 0, right: 0, low: 0, folded: [] }),
+    /** The drawing alone. */
+    full: new Value('full', false),
+    paletteOpen: new Value('paletteOpen', false),
+    bookmarks: new Value<readonly Bookmark[]>('bookmarks', []),
+    ...newSheets(),
     /** The place in a source file that is shown; `byHand`: chosen there, until something else is selected. */
     source: new Value<{ file: string; line: number; byHand: boolean }>('source', { file: '', line: 0, byHand: false }),
     /** The kind of the framework's own text that is shown. */
     listing: new Value('listing', ''),
 
-    past: new Value<Moment[]>('past', []),
-    future: new Value<Moment[]>('future', []),
+    past: new Value<readonly Moment[]>('past', []),
+    future: new Value<readonly Moment[]>('future', []),
   };
 }

@@ -97,7 +97,7 @@ export interface StageLink {
   kind: string;
 }
 
-interface Manifest {
+export interface Manifest {
   opscope: number;
   origin: { format: string; framework: string; version: string; how: string };
   warnings: string[];
@@ -112,7 +112,7 @@ export class Capture {
   private breaks = new Map<string, Listing>(); // by stage
   private lines = new Map<string, Map<string, Pairs>>(); // by stage and kind of listing
 
-  private constructor(
+  protected constructor(
     readonly manifest: Manifest,
     readonly pools: Pools,
     readonly sources: { path: Texts; text: Texts },
@@ -244,6 +244,11 @@ export class Capture {
   }
 
   private more: { archive: Archive; first: number }[] = [];
+
+  /** The file, and those with more tables. */
+  get files(): Uint8Array[] {
+    return [this.archive, ...this.more.map(({ archive }) => archive)].map(({ bytes }) => bytes);
+  }
 
   /** Tables of this capture that came in a file of their own. */
   async attach(bytes: Uint8Array): Promise<void> {

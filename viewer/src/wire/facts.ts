@@ -208,7 +208,9 @@ export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, u
 /** Kinds of facts; a column is named as in its declaration. */
 export const FACTS = {
   /** What was measured while it ran. */
-  times: { name: 'times', by: ['node', 'scope', 'group:kernel'], of: 'graph', columns: { time: 'column time', least: 'column least', most: 'column most', runs: 'column runs' } },
+  times: { name: 'times', by: ['node', 'scope', 'group:kernel', 'group:copy'], of: 'graph', columns: { time: 'column time', cpu: 'column cpu', start: 'column start', least: 'column least', most: 'column most', runs: 'column runs' } },
+  /** How much of a measured profile found its place in the graph: kernels by evidence, and by name those without. */
+  profile: { name: 'profile', by: ['row'], of: 'graph', columns: { evidence: 'column evidence', name: 'column name', reason: 'column reason', kernels: 'column kernels', time: 'column time', 'with module': 'column with module', 'with line': 'column with line' } },
   /** What every operator costs; docs/stats.md defines the figures. */
   costs: { name: 'costs', by: ['node'], of: 'graph', columns: { macs: 'column macs', causal: 'column causal', other: 'column other', read: 'column read', written: 'column written', activations: 'column activations', how: 'column how', 'at least': 'column at least' } },
   /** Every storage, by the value that owns it: how large it is and when it is alive. */
@@ -226,9 +228,13 @@ export const FACTS = {
   /** What a stage changed in the stage it was made from. */
   changes: { name: 'changes', by: ['row'], of: 'stage', columns: { class: 'column class', before: 'column before', after: 'column after', evidence: 'column evidence', detail: 'column detail' } },
   /** Where and why a compiler stopped a graph before the program ended. */
-  breaks: { name: 'breaks', by: ['row'], of: 'stage', columns: { file: 'column file', line: 'column line', reason: 'column reason' } },
+  breaks: { name: 'breaks', by: ['row'], of: 'stage', columns: { file: 'column file', line: 'column line', reason: 'column reason', frame: 'column frame', before: 'column before', after: 'column after', crossing: 'column crossing' } },
   /** What a compiler compiled once more, and why. */
   recompiles: { name: 'recompiles', by: ['row'], of: 'stage', columns: { frame: 'column frame', reason: 'column reason' } },
+  /** How long a compiler took, by what it compiled and by phase. Phases of one frame and direction do not overlap. */
+  compile_times: { name: 'compile_times', by: ['row'], of: 'stage', columns: { frame: 'column frame', function: 'column function', direction: 'column direction', phase: 'column phase', time: 'column time' } },
+  /** Why two kernels of a stage are not one, in the compiler's own words. */
+  not_fused: { name: 'not_fused', by: ['row'], of: 'stage', columns: { kernel: 'column kernel', other: 'column other', reason: 'column reason' } },
   /** What ran and is not in the graph: every figure that it touches is only a lower bound. By the module it ran in. */
   gaps: { name: 'gaps', by: ['scope'], of: 'graph', columns: { reason: 'column reason', count: 'column count', inside: 'column inside', phase: 'column phase', op: 'column op', touches: 'column touches' } },
   /** Which lines of the stage's listings belong to which operators: any number of lines to any number of operators. */
@@ -238,11 +244,11 @@ export const FACTS = {
 } as const;
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', UNPAIRED: 'unpaired' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired' } as const;
 
 /** How frameworks spell what the page recognises. */
 export const SPELLINGS = {
-  FRAMEWORK_FILE: /[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|<frozen/,
+  FRAMEWORK_FILE: /[\\/](?:site|dist)-packages[\\/](?:torch|jittor|paddle|megengine|hidet)[\\/]|^torch[\\/]|[\\/]torchinductor_|<frozen/,
   NATIVE_OPERATOR: /^(?:torch\.ops\.)?(?:aten|prims|prim)(?:\.|::)(\w+)/,
   PYTHON_OPERATOR: /^(?:torch\.(?:nn\.functional|nn|_C\._nn|_C\._linalg|_C)|nn\.functional|torch|nn|F|_?operator|Tensor|builtins|math)\.(\w+)$/,
   OPERATOR_GROUP: /^(?:binary|unary)\./,

@@ -263,12 +263,18 @@ describe('the state in the URL', () => {
       all: '',
       colour: 'MACs',
       flags: 'cl',
+      without: ['forward:h/3'],
+      alone: [],
+      marks: '',
       kernel: 3,
     };
     expect(hash.read(`#${hash.write(saved)}`)).toEqual(saved);
     expect(hash.read(`#${hash.write({ ...saved, all: '*3' })}`).all).toBe('*3');
     expect(hash.read('')).toEqual({
       capture: 0,
+      without: [],
+      alone: [],
+      marks: '',
       stage: 0,
       open: null,
       selection: [],

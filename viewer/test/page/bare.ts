@@ -31,6 +31,10 @@ export async function barePage(file: string): Promise<Bare> {
   const camera = new Camera();
   camera.resize(900, 700);
   const page = {
+    inStep: false,
+    dropped: 0,
+    awaited: false,
+    lastHit: null,
     state,
     client,
     views: new Views(

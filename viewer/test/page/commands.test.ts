@@ -3,7 +3,8 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { expandAll, expandTo, setOptions, toggle } from '../../src/page/expanding.ts';
 import { find, pickLine, select, stepResult, traceWay } from '../../src/page/selecting.ts';
-import { goToStage, setCompare, show, stepHistory, stepStage } from '../../src/page/staging.ts';
+import { redo, undo } from '../../src/page/history.ts';
+import { goToStage, setCompare, show, stepStage } from '../../src/page/staging.ts';
 import { BoxKind } from '../../src/scene.ts';
 import { barePage, type Bare } from './bare.ts';
 
@@ -15,6 +16,7 @@ beforeAll(() => {
 async function step(): Promise<Bare> {
   const bare = await barePage('step.opscope');
   await show(bare.page, 0, 0);
+  bare.page.state.ready.set(true);
   return bare;
 }
 
@@ -32,23 +34,25 @@ describe('selecting', () => {
     expect(boxesOf(bare).item.includes(node!)).toBe(true);
     expect([state.selection.get(), state.opened.get()]).toEqual([[node], '']);
     await select(page, [], false);
-    await stepHistory(page, 'back');
+    await undo(page);
     expect(state.selection.get()).toEqual([node]);
-    await stepHistory(page, 'back');
+    await undo(page);
     expect(state.selection.get()).toEqual([]);
-    await stepHistory(page, 'forward');
+    expect(boxesOf(bare).item.includes(node!)).toBe(false); // and what was opened for it is closed
+    await redo(page);
     expect(state.selection.get()).toEqual([node]);
+    expect(boxesOf(bare).item.includes(node!)).toBe(true);
   });
 
   it('ends what was traced', async () => {
-    const { page, said } = await step();
+    const { page } = await step();
     const [node] = await find(page, 'op:sigmoid phase:forward');
     await select(page, [node!], false);
     await traceWay(page, 'up');
     const traced = page.state.traced.get()!;
     expect(traced.length).toBeGreaterThan(0);
     expect(page.state.related.get()).toEqual(traced);
-    expect(said).toEqual([`${traced.length} found`]);
+    expect(page.state.tracing.get()).toEqual({ way: 'before', count: traced.length - 1 });
     await select(page, [], false);
     expect(page.state.traced.get()).toBeNull();
     expect(page.state.related.get()).toEqual([]);

@@ -48,6 +48,9 @@ COLUMNS = {
     "runs": Column("runs", "count"),
     "node": Column("#", "count"),
     "time": Column("time", "seconds"),  # measured
+    "gpu_seconds": Column("GPU time", "seconds"),  # of kernels that are wholly this row's
+    "shared_seconds": Column("shared", "seconds"),  # of kernels that it shares with others
+    "cpu_seconds": Column("CPU time", "seconds"),
     "seconds": Column("time ≥", "seconds"),  # the least on a device
     "bound": Column("bound by", "text"),
     **{name: Column(name, "number") for name in VALUE_FIGURES},  # measured of what an operator makes
@@ -55,7 +58,21 @@ COLUMNS = {
     "inf": Column("Inf", "count"),
 }
 
-_COMMON = ("time", "macs", "causal", "flops", "other", "read", "written", "bytes", "intensity", "share", "bar")
+CLOCKED = ("gpu_seconds", "shared_seconds", "cpu_seconds")
+_COMMON = (
+    "time",
+    *CLOCKED,
+    "macs",
+    "causal",
+    "flops",
+    "other",
+    "read",
+    "written",
+    "bytes",
+    "intensity",
+    "share",
+    "bar",
+)
 _TIMED = ("seconds",)
 AVAILABLE = {
     "module": (

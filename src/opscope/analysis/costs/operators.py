@@ -15,7 +15,7 @@ from opscope.ir import Body, Graph
 from opscope.ir.attributes import STARTS_FROM, WRITTEN_BEFORE
 from opscope.ir.enumerations import ESTIMATED, HOW, UNKNOWN, ZERO
 from opscope.ir.pools import Type
-from opscope.ops import Argument, Cost, chains, cost_of
+from opscope.ops import Argument, Cost, cost_of, parts
 from opscope.ops import cost as rules
 
 from .signatures import signatures
@@ -101,7 +101,9 @@ class _Costs:
         causal = causal[kinds.of_node] if costs else np.zeros(0, dtype=np.int64)
         lower = np.zeros(graph.n_nodes, dtype=bool)
         unknown_ops: Counter[str] = Counter()
-        for node, (cost, _) in chains(self._framework, graph).items():
+        for node, (cost, _) in parts(self._framework, graph).items():
+            if cost is None:
+                continue
             macs[node], other[node], how[node] = cost.macs, cost.other, HOW_ID[cost.how]
             read[node] = NOT_KNOWN if cost.read is None else cost.read
             written[node] = NOT_KNOWN if cost.written is None else cost.written

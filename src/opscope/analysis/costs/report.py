@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from opscope.analysis.times import Clocks
 from opscope.errors import OpscopeError
 from opscope.ir.facts import VALUE_FIGURES
 
-from .columns import AVAILABLE, BY, COLUMNS, DEFAULT, NAMES, Row, order
+from .columns import AVAILABLE, BY, CLOCKED, COLUMNS, DEFAULT, NAMES, Row, order
 from .devices import Device
 from .module_tree import tree_rows
 from .roofline import Roofline, roofline
@@ -89,11 +92,22 @@ def _default(stats: GraphStats, by: str, device: Device | None) -> list[str]:
     total = stats.total
     if "macs" in columns and (total.causal_macs != total.macs or total.causal_at_most):
         columns.insert(columns.index("macs") + 1, "causal")  # only where it says something
-    if stats.times is not None or stats.kernel_times is not None:
+    if stats.clocks is not None:
+        at = columns.index("macs")
+        columns[at:at] = [name for name in CLOCKED if _says_something(stats.clocks, name)]
+    elif stats.times is not None or stats.kernel_times is not None:
         columns.insert(columns.index("macs"), "time")
     if device is not None:
         columns[-2:-2] = ["seconds", "bound"] if "bound" in AVAILABLE[by] else ["seconds"]
     return columns
+
+
+def _says_something(clocks: Clocks, column: str) -> bool:
+    if column == "cpu_seconds":
+        return bool(np.isfinite(clocks.cpu).any())
+    if column == "shared_seconds":
+        return bool((np.diff(clocks.kernels.start) > 1).any())
+    return len(clocks.kernels) > 0
 
 
 def _share_of(stats: GraphStats, sort: str | None, times: Roofline | None) -> str:

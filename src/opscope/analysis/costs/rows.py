@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from opscope.analysis.times import Clocks, shares
 from opscope.analysis.values import made_by
 from opscope.errors import OpscopeError
 from opscope.ir import PHASE_ID, PHASES, scope_label
@@ -127,13 +128,30 @@ def _marked(row: Row, marks: dict[str, int]) -> Row:
 
 def _measured(stats: GraphStats, index: Any, count: int) -> list[Row]:
     """Measured seconds added up by `index`; `time_unknown` are the nodes among them that were not measured."""
-    if stats.times is None:
-        return [{}] * count
-    seconds, known, _ = stats.times
-    sums = np.bincount(index, seconds, minlength=count)
-    found = np.bincount(index, known, minlength=count)
-    missing = np.bincount(index, minlength=count) - found
-    return [{"time": float(sums[i]) if found[i] else None, "time_unknown": int(missing[i])} for i in range(count)]
+    rows: list[Row] = [{} for _ in range(count)]
+    if stats.times is not None:
+        seconds, known, _ = stats.times
+        sums = np.bincount(index, seconds, minlength=count)
+        found = np.bincount(index, known, minlength=count)
+        missing = np.bincount(index, minlength=count) - found
+        for i, row in enumerate(rows):
+            row |= {"time": float(sums[i]) if found[i] else None, "time_unknown": int(missing[i])}
+    if stats.clocks is not None:
+        for row, figures in zip(rows, _clocked(stats.clocks, index, count), strict=True):
+            row |= figures
+    return rows
+
+
+def _clocked(clocks: Clocks, index: Any, count: int) -> list[Row]:
+    """Seconds on devices and on the CPU. A kernel that belongs to several rows is in no sum of theirs: it is shared."""
+    own, shared = shares(clocks, np.asarray(index), count)
+    is_known = ~np.isnan(clocks.cpu)
+    cpu = np.bincount(index, np.nan_to_num(clocks.cpu), minlength=count)
+    found = np.bincount(index, is_known, minlength=count)
+    return [
+        {"gpu_seconds": gpu, "shared_seconds": other, "cpu_seconds": spent if known else None}
+        for gpu, other, spent, known in zip(own.tolist(), shared.tolist(), cpu.tolist(), found.tolist(), strict=True)
+    ]
 
 
 # -- flat tables ---------------------------------------------------------------------------------------
@@ -220,6 +238,7 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     bytes_known, causal_known = view(costs.bytes_known), view(costs.causal_known)
     seconds = times.seconds if times is not None else None
     is_memory_bound = times.is_memory_bound if times is not None else None
+    clocked = _clocked(stats.clocks, np.arange(graph.n_nodes), graph.n_nodes) if stats.clocks is not None else None
 
     def row(i: int) -> Row:
         sums = {name: column[i] for name, column in summed.items()}
@@ -241,6 +260,8 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
         }
         if stats.times is not None and stats.times.known[i]:
             found["time"] = float(stats.times.seconds[i])
+        if clocked is not None:
+            found |= clocked[i]
         found |= {name: _plain(name, figure) for name, figure in figures.get(i, {}).items()}
         if seconds is not None and is_memory_bound is not None:
             found["seconds"] = float(seconds[i])
@@ -261,6 +282,9 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     }
     if seconds is not None:
         columns["seconds"] = seconds
+    if clocked is not None:
+        for name in ("gpu_seconds", "shared_seconds", "cpu_seconds"):
+            columns[name] = np.array([figures[name] for figures in clocked], dtype=np.float64)
     if stats.times is not None:
         columns["time"] = np.where(stats.times.known, stats.times.seconds, np.nan)
     return Rows(range(graph.n_nodes), row, columns), _total(stats, times)
@@ -320,7 +344,13 @@ def _measured_kernels(stats: GraphStats, name: Any, count: int) -> list[Row]:
     sums = np.bincount(name, seconds, minlength=count)
     found = np.bincount(name, known, minlength=count)
     missing = np.bincount(name, minlength=count) - found
-    return [{"time": float(sums[i]) if found[i] else None, "time_unknown": int(missing[i])} for i in range(count)]
+    rows: list[Row] = [
+        {"time": float(sums[i]) if found[i] else None, "time_unknown": int(missing[i])} for i in range(count)
+    ]
+    if stats.clocks is not None:
+        for i, row in enumerate(rows):
+            row |= {"gpu_seconds": float(sums[i]) if found[i] else None, "shared_seconds": 0.0, "cpu_seconds": None}
+    return rows
 
 
 _SUMS = ("nodes", "macs", "other", "read", "written", "unknown", "bytes_unknown", "causal", "causal_unknown")
@@ -365,7 +395,32 @@ class ModuleRows:
             spent = tree.up_seconds(np.bincount(scope, seconds, minlength=count).astype(np.float64))
             self._inside["time"] = np.where(found > 0, spent, np.nan)
             self._inside["time_unknown"] = tree.up(np.bincount(scope[~known], minlength=count))
+        if stats.clocks is not None:
+            self._clock(stats.clocks, graph.node_scope, count)
         self._mark(stats)
+
+    def _clock(self, clocks: Clocks, scope: npt.NDArray[Any], count: int) -> None:
+        """A module has the kernels that run wholly inside of it, and beside these the ones that it shares."""
+        parents: list[int] = self.tree.parent.tolist()
+        levels: list[int] = self.tree.level.tolist()
+        own, shared = np.zeros(count), np.zeros(count)
+        kernels = clocks.kernels
+        for kernel, seconds in enumerate(clocks.gpu.tolist()):
+            places = set(scope[kernels.members(kernel)].tolist())
+            partly: set[int] = set()
+            while len(places) > 1:  # up to the module that has all of it
+                deepest = max(places, key=levels.__getitem__)
+                places.remove(deepest)
+                partly.add(deepest)
+                places.add(parents[deepest])
+            for place in places:
+                own[place] += seconds
+            shared[list(partly)] += seconds
+        cpu = np.bincount(scope, np.nan_to_num(clocks.cpu), minlength=count).astype(np.float64)
+        found = self.tree.up(np.bincount(scope[~np.isnan(clocks.cpu)], minlength=count))
+        self._own["gpu_seconds"], self._inside["gpu_seconds"] = own, self.tree.up_seconds(own)
+        self._inside["shared_seconds"] = shared
+        self._inside["cpu_seconds"] = np.where(found > 0, self.tree.up_seconds(cpu), np.nan)
 
     def _mark(self, stats: GraphStats) -> None:
         """Count the gaps among what is missing from the figures."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from opscope.analysis.times import GroupTimes, Times
+from opscope.analysis.times import Clocks, GroupTimes, Times
 from opscope.analysis.values import Figure
 from opscope.ir import Gap, Graph, Value
 from opscope.ir.enumerations import ESTIMATED, HOW, ROLE_ID
@@ -78,6 +78,7 @@ class GraphStats:
         guesses: Sequence[str] = (),
         times: Times | None = None,
         kernel_times: GroupTimes | None = None,
+        clocks: Clocks | None = None,
         gaps: Sequence[Gap] = (),
         figures: Mapping[str, Figure] | None = None,
     ) -> None:
@@ -86,6 +87,7 @@ class GraphStats:
         self.guesses = tuple(guesses)
         self.times = times  # measured by operator, where the capture has that
         self.kernel_times = kernel_times
+        self.clocks = clocks  # measured by a profile, on devices and on the CPU
         self.gaps = tuple(gaps)
         self.figures = figures or {}  # measured of values
         self._held = held
@@ -146,6 +148,15 @@ class GraphStats:
             activations_at_least=bool(len(self.memory.unknown_activations)) or touched(self.gaps, "memory"),
         )
 
+    def _clocked(self) -> dict[str, float | None]:
+        if self.clocks is None:
+            return {}
+        cpu = self.clocks.cpu[np.isfinite(self.clocks.cpu)]
+        return {
+            "gpu_seconds": float(self.clocks.gpu.sum()),
+            "cpu_seconds": float(cpu.sum()) if len(cpu) else None,
+        }
+
     def totals(self) -> dict[str, Any]:
         """`total` of `opscope stats --json`; docs/stats.md lists the fields."""
         total, parameters = self.total, self.parameters
@@ -180,6 +191,7 @@ class GraphStats:
             "estimated_ops": total.estimated,
             "unknown_ops": self.unknown_ops,
             "guesses": list(self.guesses),
+            **self._clocked(),
             "gaps": [
                 {
                     "reason": gap.reason,

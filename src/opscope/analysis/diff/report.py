@@ -17,7 +17,7 @@ _WORDS = {
     "rewritten": "several operators became others",
     "changed": "the same operator in the same place, with something else about it",
     "moved": "the same operator in another place",
-    "removed": "operators that are gone",
+    "removed": "removed operators",
     "added": "operators that are new",
 }
 

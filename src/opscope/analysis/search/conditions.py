@@ -359,7 +359,7 @@ def attr_test(term: Term) -> Test:
     key, equals, value = term.text.partition("=")
     if term.kind == "word" and equals:
         if not key or not value:
-            raise BadQuery(f"{term}: something is missing beside =, as in attr:stride=2")
+            raise BadQuery(f"{term}: both sides of = are needed, as in attr:stride=2")
         is_key, is_value = _whole(key), _whole(value)
         return lambda text: any(is_key(k) and is_value(v) for k, v in top_level(text))
     test = text_test(term)

@@ -58,7 +58,7 @@ def as_written(op: str) -> Spelled:
 class Part(NamedTuple):
     """A node of an operation that a framework writes as several operators."""
 
-    cost: Cost
+    cost: Cost | None = None  # None: what the node's name says
     kind: str = ""  # of the whole operation, at the node where it is counted; "": what the node's name says
 
 
@@ -74,6 +74,7 @@ class Framework(NamedTuple):
     spelled: Callable[[str], Spelled] = as_written
     # The nodes of operations that it writes as several operators: each is counted once, at one of them.
     chains: Callable[[Graph], Mapping[int, Part]] = no_chains
+    composes: bool = False  # it writes softmax and layer norm as several operators, each of which costs what it costs
 
 
 def frameworks() -> list[str]:

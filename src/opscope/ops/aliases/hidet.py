@@ -145,4 +145,4 @@ def spelled(op: str) -> Spelled:
     return Spelled((op, re.sub(r"(Op|Operator)$", "", op)))
 
 
-FRAMEWORK = Framework(TABLE, "Hidet", spelled)
+FRAMEWORK = Framework(TABLE, "Hidet", spelled, composes=True)

@@ -80,7 +80,7 @@ def read_folder(
 
 def _lost(count: int) -> Iterator[str]:
     if count:
-        yield f"{count} fused operators name what is inside of them, but the stage before does not show it"
+        yield f"{count} fused operators name their contents, but the previous stage does not have them"
 
 
 def _content(entry: Pass) -> bytes:
@@ -123,7 +123,7 @@ def _seconds(folder: Path, names: list[str], profile: Path | None) -> tuple[dict
     for path in _logs(folder):
         found = fitted(names, _text(path))
         if found is not None:
-            beside = path.name if path.parent == folder else f"{path.name}, which lies beside the folder"
+            beside = path.name if path.parent == folder else f"{path.name}, next to the folder"
             return dict(enumerate(found, start=1)), beside
     return {}, ""
 

@@ -120,7 +120,7 @@ def _report(source: Source, options: Options) -> tuple[list[Any] | None, str]:
             except BadInput:
                 continue
             if is_report(rows):
-                return rows, f"{path.name}, which lies beside the trace"
+                return rows, f"{path.name}, next to the trace"
     return None, ""
 
 

@@ -150,7 +150,7 @@ class _Builder:
             b.group("kernel", members, name=name)
         if self.lost:
             self.warnings.append(
-                f"graph {raw.name[:60]!r}: {self.lost} edges come from nodes or outputs that are not there"
+                f"graph {raw.name[:60]!r}: {self.lost} edges come from nodes or outputs that do not exist"
             )
         return b.freeze()
 

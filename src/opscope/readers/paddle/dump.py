@@ -94,7 +94,7 @@ def _folder(source: Source) -> Capture:
                 node.stack = stacks.get(node.ptr, 0)
             forward = _forward(builder, ahead)
         else:
-            capture.warnings.append(f"{stem}{_FORWARD} is not there: the forward operators are not known")
+            capture.warnings.append(f"{stem}{_FORWARD} is missing: the forward operators are unknown")
         placed = _backward(builder, graph)
         for node, index in zip(graph.nodes, placed.rows, strict=True):
             if node.ptr in forward:

@@ -29,14 +29,11 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
         model=model,
         arguments=named_arguments(getattr(target, "execute", target), args, kwargs),
     )
-    try:
+    with session.or_abort():
         result = target(*args, **kwargs)
         # Held until the session has run what is pending: Jittor does not compute what is not held.
         held = [var for _, var in tensors_in(jt.Var, result, depth=16)]
         jt.sync(held)
-    except BaseException:
-        session.abort()
-        raise
     return session.finish()
 
 

@@ -199,8 +199,8 @@ class Session(session.Session):
         data, earlier = dumps.without_earlier(data, self._began)
         if earlier:
             self._warnings.append(
-                f"{earlier} operators were left out: they were made before the recording began and waited to be run "
-                "(Jittor is lazy), as those that initialise parameters do"
+                f"{earlier} operators were left out: they were created before the recording and ran during it "
+                "(Jittor is lazy), such as those that initialise parameters"
             )
         if not data["execute_op_info"]:
             return

@@ -102,4 +102,4 @@ def spelled(op: str) -> Spelled:
     return Spelled((op, op.partition(".")[0]))
 
 
-FRAMEWORK = Framework(TABLE, "Jittor", spelled, chains=products)
+FRAMEWORK = Framework(TABLE, "Jittor", spelled, chains=products, composes=True)

@@ -8,18 +8,22 @@ composite operator its parts, otherwise the outermost. What they call in turn is
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import cast
+
+import numpy as np
 
 from opscope.errors import BadInput
 from opscope.ir import Capture, Origin, Stage, Table, column
 from opscope.ir.columns import frozen
+from opscope.ir.facts import IDS
 from opscope.ir.pools import clean
 from opscope.readers.source import Options, Source
 from opscope.readers.torch.archive import reading
 from opscope.readers.torch.pt2 import parsed
 
 from .build import Build
-from .calls import calls_in
+from .calls import Call, calls_in
 
 NAME = "chakra"
 _STARTS = re.compile(rb'^\s*\{\s*"schema"\s*:\s*"[0-9.]+(?:-chakra[^"]*)?"')
@@ -59,10 +63,18 @@ def _read(text: bytes) -> Capture:
     return Capture(
         pools=building.pools,
         stages=[Stage("trace", graph, warnings=tuple(building.warnings))],
-        tables={"chakra ids": ids},
+        tables={"chakra ids": ids, "ids": _numbers(building.shown)},
         origin=Origin(
             format=NAME,
             framework="torch",
             how=f"execution trace {clean(schema)[:60]}" if isinstance(schema, str) else "",
         ),
     )
+
+
+def _numbers(calls: Sequence[Call]) -> Table:
+    """By which a profile of the same run calls them."""
+    texts = [call.text("rf_id") for call in calls]
+    known = [text.isdecimal() and len(text) < 19 for text in texts]
+    numbers = np.array([int(text) if good else -1 for text, good in zip(texts, known, strict=True)], dtype=np.int64)
+    return Table(0, "node", frozen(range(len(calls))), {"id": column(numbers, known=known)}, IDS.name)

@@ -7,24 +7,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from opscope.ir import NULL, Graph, GraphBuilder, Pools
+from opscope.readers.torch.composite import AUTOGRAD, COMPOSITE
 
-from .calls import AUTOGRAD, Call, Tensor, flat, rows, schema, tensor_of
+from .calls import Call, Tensor, flat, rows, schema, tensor_of
 
 _DEEPEST = 500
 _LONGEST_LIST = 1000
 
-# Operators that only call others (CompositeImplicitAutograd): without autograd nothing else identifies them.
-_COMPOSITE = frozenset(
-    "aten::" + name
-    for name in (  # noqa: SIM905 (as a list it takes 50 lines)
-        "linear conv1d conv2d conv3d convolution_mode batch_norm instance_norm layer_norm group_norm rms_norm "
-        "matmul einsum bilinear tensordot chain_matmul multi_head_attention scaled_dot_product_attention "
-        "max_pool1d max_pool2d max_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d dropout "
-        "feature_dropout cross_entropy_loss nll_loss nll_loss_nd nll_loss2d binary_cross_entropy_with_logits "
-        "to contiguous reshape flatten ravel chunk tensor_split hsplit vsplit embedding_bag lstm gru rnn_tanh rnn_relu "
-        "lstm_cell gru_cell softmax log_softmax pad upsample interpolate expand_as type_as"
-    ).split()
-)
 _NO_WORK = ("aten::empty", "aten::resize_", "aten::as_strided", "aten::resolve_conj", "aten::set_", "detach")
 
 
@@ -78,7 +67,7 @@ class Build:
         inner = [child for child in call.children if child.is_operator]
         if not inner:
             return False
-        return call.name in _COMPOSITE or (call.seq >= 0 and any(child.seq >= call.seq for child in inner))
+        return call.name in COMPOSITE or (call.seq >= 0 and any(child.seq >= call.seq for child in inner))
 
     def _inside(self, call: Call, place: _Place) -> _Place:
         """Where the calls of a call are."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
+from opscope.readers.torch.composite import AUTOGRAD
 from opscope.readers.torch.names import cpp_dtype
-
-AUTOGRAD = "autograd::engine::evaluate_function: "
 
 
 class Tensor(NamedTuple):

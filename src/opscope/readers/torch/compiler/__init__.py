@@ -1,26 +1,24 @@
-"""What torch.compile did: `TORCH_TRACE` logs.
+"""What torch.compile did: `TORCH_TRACE` logs, `torch_compile_debug` folders, Inductor's output codes.
 
 `TORCH_TRACE=folder python train.py` makes torch write every graph on the way from Dynamo to Inductor's kernels into one
-log for each rank. The text is taken apart and never executed.
+log for each rank. `TORCH_COMPILE_DEBUG=1` makes Inductor write a folder for each graph. The text is taken apart and
+never executed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
-
-import numpy as np
 
 from opscope.errors import BadInput
-from opscope.ir import Capture, Origin, Pools, Table, column
-from opscope.ir.columns import frozen
-from opscope.ir.facts import BREAKS, RECOMPILES, Fact
+from opscope.ir import Capture, Origin, Pools
 from opscope.readers.source import Options, Source
 from opscope.readers.torch.archive import reading
 
-from .log import CompileId, Log, parse
-from .stages import Compilation, Stages
+from . import files
+from .files import Found
+from .outcome import add_outcome
+from .stages import Stages
 
 NAME = "torch-trace"
 _HEAD = re.compile(rb"^(?:[VDIWEF]\d{4} [0-9:.]+ +\d+ [^\]\n]{1,400}\] )?\{\"")
@@ -29,19 +27,33 @@ _KEYS = (
     b'"describe_',
 )  # fmt: skip
 _LARGEST = 1 << 31
-_WHERE = re.compile(r" at (.+):(\d{1,9})$")
 
 
 def match(source: Source) -> bool:
+    return (
+        _is_log(source)
+        or files.is_output_code(source)
+        or files.is_folder_of_logs(source)
+        or files.is_debug_folder(source)
+    )
+
+
+def _is_log(source: Source) -> bool:
     head = source.head
     return _HEAD.match(head) is not None and b"] {" in head[:600] and any(key in head for key in _KEYS)
 
 
 def read(source: Source, options: Options) -> Capture:
-    return reading(source, "not a TORCH_TRACE log", lambda: _read(source))
+    if source.is_folder:
+        if files.is_folder_of_logs(source):
+            return reading(source, "not a folder of TORCH_TRACE logs", lambda: _capture(files.of_folder(source)))
+        return reading(source, "not a torch_compile_debug folder", lambda: _capture(files.of_debug_folder(source)))
+    if not _is_log(source):
+        return reading(source, "not an output code of Inductor", lambda: _capture(files.of_output_code(source)))
+    return reading(source, "not a TORCH_TRACE log", lambda: _read_log(source))
 
 
-def _read(source: Source) -> Capture:
+def _read_log(source: Source) -> Capture:
     if source.size > _LARGEST:
         raise BadInput(f"{source.size:,} bytes; {_LARGEST:,} are the most")
     with source.open() as file:
@@ -50,67 +62,25 @@ def _read(source: Source) -> Capture:
 
 def capture_of(lines: Iterable[bytes], origin: Origin | None = None) -> Capture:
     """What the lines of a log say. Live capture hands over the same lines, from its own process."""
-    log = parse(lines)
-    compilations = _compilations(log)
-    compiled = [entry for entry in compilations if entry.texts or entry.parts]
+    return _capture(files.of_log(lines), origin)
+
+
+def _capture(found: Found, origin: Origin | None = None) -> Capture:
+    compiled = [entry for entry in found.compilations if not entry.is_empty]
     if not compiled:
-        raise BadInput(f"it has no graph ({len(log.entries):,} entries): nothing was compiled while it was written")
-    capture = Capture(Pools(), origin=origin or Origin(format=NAME, framework="torch", how="compile"))
+        raise BadInput(f"it has no graph ({found.entries:,} entries): nothing was compiled while it was written")
+    version = next((str(m["pytorch_version"]) for e in compiled for m in e.metrics if m.get("pytorch_version")), "")
+    capture = Capture(Pools(), origin=origin or Origin(NAME, "torch", version, how="compile"))
     stages = Stages(capture, suffixes=len(compiled) > 1)
     for entry in compiled:
+        entry.name_models()
+        stages.classes.update(entry.classes)
+    for entry in compiled:
         stages.add(entry)
-    breaks = [_break(text) for entry in compilations for text in entry.breaks]
-    again = [(str(entry.id), entry.why) for entry in compilations if entry.id.compile > 0]
-    _add(
-        capture,
-        BREAKS,
-        {"file": [b[0] for b in breaks], "line": [b[1] for b in breaks], "reason": [b[2] for b in breaks]},
-    )
-    _add(capture, RECOMPILES, {"frame": [frame for frame, _ in again], "reason": [why for _, why in again]})
-    capture.warnings += [f"{file}:{line}: graph break: {reason}" for file, line, reason in breaks]
-    capture.warnings += [
-        f"frame {frame} was compiled again: {why or 'the log does not say why'}" for frame, why in again
-    ]
-    if log.damaged:
-        capture.warnings.append(f"{log.damaged:,} lines of the log are damaged and were left out")
-    return capture
-
-
-def _compilations(log: Log) -> list[Compilation]:
-    """By frame and compilation. Of several tries at one, the last that gave a graph counts."""
-    found: dict[tuple[int, int, int], Compilation] = {}
-    for entry in log.entries:
-        if entry.id is None:
-            continue
-        key = (entry.id.frame, entry.id.compile, entry.id.autograd)
-        known = found.get(key)
-        if known is None or (entry.id.attempt > known.id.attempt and not known.parts):
-            fresh = Compilation(CompileId(*entry.id))
-            if known is not None:
-                fresh.breaks, fresh.sources = known.breaks, known.sources
-            known = found[key] = fresh
-        known.add(entry)
-    return list(found.values())
-
-
-def _break(text: str) -> tuple[str, int, str]:
-    """File, line and reason. The reason follows the sentence that says what Dynamo was doing."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    where = _WHERE.search(lines[0]) if lines else None
-    first = next((line.partition(":")[2].strip() for line in lines if line.startswith("Graph Break Reason:")), "")
-    at = next((i for i, line in enumerate(lines) if line.startswith("Graph Break Reason:")), 0)
-    after = lines[at + 1] if at + 1 < len(lines) and not lines[at + 1].startswith(("User code", "File ")) else ""
-    reason = after if first.endswith((":", "encountered")) or first.startswith("Encountered graph break") else first
-    return (where[1], int(where[2]), reason or first) if where else ("", 0, reason or first or "not given")
-
-
-def _add(capture: Capture, fact: Fact, columns: dict[str, list[Any]]) -> None:
-    count = len(next(iter(columns.values())))
-    if count:
-        capture.add(
-            Table(0, "row", frozen(range(count)), {k: column(_values(v)) for k, v in columns.items()}, fact.name)
+    if not capture.stages:
+        raise BadInput(
+            "none of its graphs can be read: it may be damaged, or of a version that prints them in another way"
         )
-
-
-def _values(values: list[Any]) -> Any:
-    return np.array(values, dtype=np.int64) if values and isinstance(values[0], int) else values
+    add_outcome(capture, found.compilations, suffixes=len(compiled) > 1)
+    capture.warnings += found.warnings
+    return capture

@@ -34,6 +34,7 @@ class Built:
     values: dict[str, int] = field(default_factory=dict[str, int])
     sources: dict[int, Node] = field(default_factory=dict[int, Node])
     listing: Listing = field(default_factory=lambda: Listing(""))
+    picked: int = 0  # lines that only name one result of an operator with several
 
 
 @dataclass
@@ -86,7 +87,7 @@ class _Building:
             self.way.relate(self.builder, self.nodes)
         graph = self.builder.freeze()
         lines = [(node.line, self.nodes[node.name]) for node in self.printed.nodes if node.name in self.nodes]
-        return Built(graph, self.nodes, self.values, self.sources, Listing(text, lines))
+        return Built(graph, self.nodes, self.values, self.sources, Listing(text, lines), len(self.picks))
 
     def add_aliases(self) -> None:
         for name, source in self.printed.aliases.items():
@@ -121,6 +122,8 @@ class _Building:
             self.argument(argument.name or str(position), argument, uses, attrs, bodies)
         if node.target.startswith("self.") and node.target[5:] in self.printed.inner:
             bodies.append(("forward", self.printed.inner[node.target[5:]]))
+        if node.borrowed:
+            attrs["line of"] = node.borrowed
         index = self.builder.node(
             op,
             [value for _, value in uses],

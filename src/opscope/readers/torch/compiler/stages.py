@@ -2,112 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
-from opscope.ir import PHASES, Capture, GraphBuilder, Listing, Pools, Stage, StageLink, add_listings
+from opscope.ir import Capture, Graph, GraphBuilder, Listing, Pools, Stage, StageLink, add_listings
 from opscope.ir.columns import frozen
 
+from . import align, kernels, modules, printed, wrapper
 from . import graph as graphs
-from . import kernels, modules, printed, wrapper
-from .log import CompileId, Entry
+from .compilation import GRAPHS, Compilation, Part, Text, Told
+from .flow import Flow, flow_of
+from .launches import Launches, group, shortened
 from .printed import Node, Printed
 
 _GRADIENT = re.compile(r"GradAOTOutput\(grad_of=PlainAOTInput\(idx=(\d{1,6})\)\)")
-_NAMES = {
-    "dynamo_output_graph": "dynamo",
-    "before_pre_grad_graph": "pre-grad before",
-    "after_pre_grad_graph": "pre-grad",
-    "aot_joint_graph": "joint",
-    "aot_forward_graph": "forward",
-    "aot_backward_graph": "backward",
-    "aot_inference_graph": "inference",
-    "before_post_grad_graph": "post-grad before",
-    "inductor_post_grad_graph": "post-grad",
-}
+_NOTHING = Told()
 
 
 @dataclass
-class Part:
-    """What Inductor made of one graph: forward, backward or inference."""
-
-    before: str = ""
-    after: str = ""
-    code: str = ""
-    file: str = ""
-    reported: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
-    from_source: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])  # pre-grad name -> post-grad
-
-
-@dataclass
-class Compilation:
-    """Everything that the log says of one compiled frame."""
-
-    id: CompileId
-    texts: dict[str, str] = field(default_factory=dict[str, str])  # by kind
-    parts: list[Part] = field(default_factory=list[Part])
-    sources: set[str] = field(default_factory=set[str])  # Dynamo's words for its inputs
-    breaks: list[str] = field(default_factory=list[str])
-    why: str = ""  # of a compilation that is not the first
-
-    def add(self, entry: Entry) -> None:
-        kind = entry.kind
-        if kind == "before_post_grad_graph":
-            self.parts.append(Part(before=entry.text))
-        elif kind == "inductor_post_grad_graph":
-            if not self.parts or self.parts[-1].after:
-                self.parts.append(Part())
-            self.parts[-1].after = entry.text
-        elif kind == "inductor_output_code":
-            if not self.parts or self.parts[-1].code:
-                self.parts.append(Part())
-            self.parts[-1].code = entry.text
-            if isinstance(entry.data, dict):
-                self.parts[-1].file = str(cast("dict[str, Any]", entry.data).get("filename", ""))
-        elif kind == "inductor_provenance_tracking_node_mappings" and self.parts:
-            mappings = _json(entry.text)
-            self.parts[-1].reported = _lists(mappings.get("cppCodeToPost"))
-            self.parts[-1].from_source = _lists(mappings.get("preToPost"))
-        elif kind == "describe_source" and isinstance(entry.data, dict):
-            self.sources.add(str(cast("dict[str, Any]", entry.data).get("source", "")))
-        elif kind in _NAMES and entry.payload:
-            self.texts[kind] = entry.text
-        elif kind == "dynamo_graph_break_reason":
-            self.breaks.append(entry.text)
-        elif kind == "recompile_reasons":
-            self.why = " ".join(entry.text.split())[:400]
-
-
-def _json(text: str) -> dict[str, Any]:
-    try:
-        found: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-
-
-def _lists(content: object) -> dict[str, list[str]]:
-    if not isinstance(content, dict):
-        return {}
-    entries = cast("dict[object, object]", content)
-    return {
-        str(key): [name for name in cast("list[object]", names) if isinstance(name, str)]
-        for key, names in entries.items()
-        if isinstance(names, list)
-    }
-
-
-@dataclass
-class _Made:
+class Made:
     """A stage that is there, with its names."""
 
     index: int
     printed: Printed
     built: graphs.Built
     owners: dict[str, modules.Path]
+    phases: dict[str, str]
 
 
 class Stages:
@@ -115,67 +37,134 @@ class Stages:
 
     def __init__(self, capture: Capture, suffixes: bool) -> None:
         self.capture, self.pools, self.suffixes = capture, capture.pools, suffixes
+        self.classes: dict[modules.Path, str] = {}
         self.scopes: dict[modules.Path, int] = {(): 0}
+        self.names: set[str] = set()
+        self.added: dict[tuple[Any, ...], list[int]] = {}  # stages by what they were made from
 
     def add(self, compilation: Compilation) -> None:
-        _Compiled(self, compilation).run()
+        """Ranks compile the same again and again: what is equal is stored once."""
+        self.classes.update(compilation.classes)
+        key = _content(compilation)
+        known = self.added.get(key)
+        if known is not None:
+            self.repeat(known, compilation)
+            return
+        first = len(self.capture.stages)
+        Compiled(self, compilation).run()
+        self.added[key] = list(range(first, len(self.capture.stages)))
+
+    def repeat(self, known: list[int], compilation: Compilation) -> None:
+        stages = self.capture.stages
+        moved = {old: len(stages) + i for i, old in enumerate(known)}
+        for old in known:
+            stage = stages[old]
+            name = stage.name.rpartition(" [")[0] or stage.name
+            after = None if stage.after is None else moved.get(stage.after)
+            stages.append(replace(stage, name=self.free(name, self.suffix(compilation)), after=after))
+        for table in list(self.capture.tables.values()):
+            if table.stage in moved:
+                self.capture.add(replace(table, stage=moved[table.stage]))
+        for link in list(self.capture.stage_links):
+            if link.before in moved and link.after in moved:
+                self.capture.stage_links.append(replace(link, before=moved[link.before], after=moved[link.after]))
+
+    def free(self, name: str, suffix: str) -> str:
+        """The name of a new stage. A log may hold the same part of a compilation twice."""
+        number, found = 2, f"{name}{suffix}"
+        while found in self.names:
+            number, found = number + 1, f"{name} #{number}{suffix}"
+        self.names.add(found)
+        return found
+
+    def suffix(self, compilation: Compilation) -> str:
+        return f" [{compilation}]" if self.suffixes else ""
 
     def scope(self, path: modules.Path) -> int:
         if path not in self.scopes:
-            self.scopes[path] = self.pools.scope(self.scope(path[:-1]), path[-1])
+            self.scopes[path] = self.pools.scope(self.scope(path[:-1]), path[-1], self.classes.get(path, ""))
         return self.scopes[path]
 
 
-class _Compiled:
+def _content(compilation: Compilation) -> tuple[Any, ...]:
+    def of(text: Text | None) -> Any:
+        return (text.text, text.name, repr(text.told)) if text is not None else None
+
+    return (
+        tuple((kind, of(text)) for kind, text in compilation.texts.items()),
+        tuple(map(of, compilation.passes)),
+        tuple(
+            (of(part.before), of(part.after), *map(of, part.passes), part.code, repr(part.reported), repr(part.why))
+            for part in compilation.parts
+        ),
+        frozenset(compilation.sources),
+    )  # fmt: skip
+
+
+class Compiled:
+    """One compilation."""
+
     def __init__(self, stages: Stages, compilation: Compilation) -> None:
         self.stages, self.capture, self.pools = stages, stages.capture, stages.pools
         self.compilation = compilation
-        self.suffix = f" [{compilation.id}]" if stages.suffixes else ""
+        self.suffix = stages.suffix(compilation)
         self.held: dict[str, modules.Held] = {}  # by name of an input of Dynamo's graph
         self.primals: dict[str, modules.Held] = {}  # the same by AOTAutograd's names
         self.course = modules.Course([], {})
         self.known: dict[str, modules.Path] = {}  # values that forward hands to backward
+        self.paired: dict[str, tuple[Node, modules.Path]] = {}  # operators of the joint graph
         self.reported: dict[str, modules.Path] = {}  # by name of an operator after Dynamo
-        self.dynamo: _Made | None = None
+        self.dynamo: Made | None = None
+        self.top: tuple[Printed, dict[str, modules.Path]] | None = None  # Dynamo's own graph, and its modules
+        self.lines: dict[tuple[str, int], dict[modules.Path, None]] = {}  # the modules whose operators are on a line
 
     def run(self) -> None:
         texts = self.compilation.texts
+        autograd = self.lowered("compiled_autograd_graph", None)
+        self.dynamo = autograd
         for kind in ("dynamo_output_graph", "before_pre_grad_graph", "after_pre_grad_graph"):
+            if kind == "after_pre_grad_graph":
+                for text in self.passes("pre_grad"):
+                    self.python_level(f"pre-grad: {text.name}", text)
             if kind in texts:
-                self.python_level(kind, texts[kind])
+                self.python_level(GRAPHS[kind], texts[kind])
         joint = self.lowered("aot_joint_graph", self.dynamo)
-        forward = self.lowered("aot_forward_graph", joint or self.dynamo)
-        backward = self.lowered("aot_backward_graph", joint)
-        inference = self.lowered("aot_inference_graph", self.dynamo)
+        inference = self.lowered("aot_inference_graph", self.dynamo) if joint is None else None
+        last = joint or inference
+        for text in self.passes("joint"):
+            made = self.lowered_text(f"joint: {text.name}", text, last or self.dynamo, joint is not None)
+            last = made or last
+        forward = self.lowered("aot_forward_graph", last if joint else self.dynamo)
+        backward = self.lowered("aot_backward_graph", last if joint else None)
+        inference = last if joint is None else None
         for part in self.compilation.parts:
             self.part(part, forward, backward, inference)
 
-    def free(self, name: str) -> str:
-        """The name of a new stage. A log may hold the same part of a compilation twice."""
-        taken = {stage.name for stage in self.capture.stages}
-        names = (f"{name}{number}{self.suffix}" for number in ("", *(f" #{i}" for i in range(2, len(taken) + 3))))
-        return next(name for name in names if name not in taken)
+    def passes(self, level: str) -> list[Text]:
+        return [text for text in self.compilation.passes if text.level == level]
 
     # -- Dynamo's level -----------------------------------------------------------------------------
 
-    def python_level(self, kind: str, text: str) -> None:
-        graph = printed.parse(text)
+    def python_level(self, name: str, content: Text) -> None:
+        graph = printed.parse(content.text)
         if graph is None:
-            self.unreadable(kind)
+            self.unreadable(name)
             return
+        told = content.told or _NOTHING
         by_spelling = {modules.spelled(source): source for source in self.compilation.sources}
         for entry in graph.inputs:
             source = by_spelling.get(modules.spelled(entry.name), "")
-            if found := modules.held(source):
+            if found := told.inputs.get(entry.name) or modules.held(source, self.compilation.roots):
                 self.held[entry.name] = found
-        owners = modules.of_dynamo(graph, self.held)
+        owners = self.completed(graph, {**modules.of_dynamo(graph, self.held, self.compilation.calls), **told.modules})
 
         def named(name: str) -> graphs.Named:
             found = self.held.get(name)
-            return graphs.Named(".".join(found.path), found.role) if found else graphs.Named(_short(name))
+            return graphs.Named(found.name, found.role) if found else graphs.Named(_short(name))
 
-        made = self.stage(_NAMES[kind], text, graph, self.dynamo, owners, named, _forward)
+        made = self.stage(name, content, graph, self.dynamo, owners, {}, named)
         if self.dynamo is None:
+            self.top = (graph, owners)
             self.course = modules.course_of(graph, owners)
             for i, entry in enumerate(graph.inputs, start=1):
                 if entry.name in self.held:
@@ -188,126 +177,168 @@ class _Compiled:
 
     # -- AOTAutograd's level --------------------------------------------------------------------------
 
-    def lowered(self, kind: str, before: _Made | None) -> _Made | None:
-        text = self.compilation.texts.get(kind)
-        if text is None:
+    def lowered(self, kind: str, before: Made | None) -> Made | None:
+        content = self.compilation.texts.get(kind)
+        if content is None:
             return None
-        graph = printed.parse(text)
-        if graph is None:
-            self.unreadable(kind)
-            return None
-        return self.lowered_stage(_NAMES[kind], text, graph, before, self.phases(kind, graph))
+        is_joint = kind == "aot_joint_graph"
+        return self.lowered_text(GRAPHS[kind], content, before, is_joint, kind == "aot_backward_graph")
 
-    def phases(self, kind: str, graph: Printed) -> dict[str, str]:
-        """Forward, backward or recomputed, by name."""
-        if kind == "aot_backward_graph":
-            forward = self.known
-            return {node.name: "recompute" if node.name in forward else "backward" for node in graph.nodes}
-        if kind != "aot_joint_graph":
+    def lowered_text(
+        self, name: str, content: Text, before: Made | None, is_joint: bool, is_backward: bool = False
+    ) -> Made | None:
+        graph = printed.parse(content.text)
+        if graph is None:
+            self.unreadable(name)
+            return None
+        phases = _joint_phases(graph) if is_joint else self.backward_phases(graph) if is_backward else {}
+        aligned = {} if is_backward or self.paired else self.aligned(graph, phases)
+        if aligned and self.top is not None:
+            owners = self.top[1]
+            sure = {name: owners[source] for name, source in aligned.items() if source in owners}
+            self.paired.update((node.name, (node, sure[node.name])) for node in graph.nodes if node.name in sure)
+        made = self.lowered_stage(name, content, graph, before, phases)
+        if is_joint:
+            self.paired.update(
+                (node.name, (node, made.owners[node.name])) for node in graph.nodes if node.name in made.owners
+            )
+        if aligned and before is not None:
+            pairs = [
+                (before.built.nodes[source], made.built.nodes[name])
+                for name, source in aligned.items()
+                if source in before.built.nodes and name in made.built.nodes
+            ]
+            self.link(before.index, made.index, pairs, "structure")
+        return made
+
+    def aligned(self, graph: Printed, phases: Mapping[str, str]) -> dict[str, str]:
+        """By name of an operator below Dynamo's graph: the one there that it was made from."""
+        if self.top is None:
             return {}
-        # Backward is what depends on a gradient that comes in, and what only such operators read.
-        flow = kernels.Flow(graph)
-        late = {entry.name for entry in graph.inputs if entry.name.startswith("tangents")}
-        for name in flow.nodes:
-            if any(read in late for read in flow.reads[name]):
-                late.add(name)
-        results = [next(iter(printed.names_in(text)), "") for text, comment in graph.outputs if "Grad" not in comment]
-        needed: set[str] = set()
-        todo = [name for name in results if name in flow.nodes]
-        while todo:
-            name = todo.pop()
-            if name not in needed:
-                needed.add(name)
-                todo += [read for read in flow.reads[name] if read in flow.nodes]
-        return {name: "backward" if name in late or name not in needed else "forward" for name in flow.nodes}
+        top, _ = self.top
+        plain = not any(entry.name.startswith("primals_") for entry in graph.inputs)
+        below = {entry.name: f"arg{i}_1" if plain else f"primals_{i + 1}" for i, entry in enumerate(top.inputs)}
+        above, flow = align.upper(top, below), flow_of(graph)
+        late = {name for name, phase in phases.items() if phase == "backward"}
+        made = align.forward(above, graph, flow, late)
+        made.update(self.reported_positions(above, flow, late))
+        if late:
+            made.update(align.backward(above, graph, flow, late, made, _gradients_of(graph, flow)))
+        return {name: above.names[position] for name, position in made.items()}
+
+    def reported_positions(self, above: align.Upper, flow: Flow, late: set[str]) -> dict[str, int]:
+        """What Inductor reports, where its operators are still called as they were."""
+        position = {name: i for i, name in enumerate(above.names)}
+        return {
+            new: position[old]
+            for part in self.compilation.parts
+            for old, news in part.from_source.items()
+            for new in news
+            if old in position and new in flow.nodes and new not in late
+        }
+
+    def backward_phases(self, graph: Printed) -> dict[str, str]:
+        return {node.name: "recompute" if node.name in self.known else "backward" for node in graph.nodes}
 
     def lowered_stage(
         self,
         name: str,
-        text: str,
+        content: Text,
         graph: Printed,
-        before: _Made | None,
-        phases: Mapping[str, str],
+        before: Made | None,
+        phases: dict[str, str],
         relate: Any = None,
-    ) -> _Made:
-        late = [name for name, phase in phases.items() if phase == "backward"]
-        self.note_gradients(graph)
-        owners = modules.of_lowered(graph, self.primals, self.course, self.known, self.reported, late)
-        if not phases or "forward" in phases.values():
-            self.known.update(owners)
+    ) -> Made:
+        told = content.told or _NOTHING
+        phases = {**phases, **told.phases}
+        for node in graph.nodes:
+            if node.place is None and node.name in told.lines:
+                node.place = told.lines[node.name]
+        flow_of(graph).borrow_places()
+        self.primals.update(told.inputs)
+        late = {name for name, phase in phases.items() if phase == "backward"}
+        sure = {**self.same_operators(graph), **self.gradients(graph)}
+        sure.update((name, path) for name, path in self.reported.items() if name not in late)
+        sure.update(told.modules)
+        owners = self.completed(graph, modules.of_lowered(graph, self.primals, self.course, self.known, sure, late))
+        self.known.update((name, path) for name, path in owners.items() if phases.get(name, "forward") == "forward")
 
         def named(name: str) -> graphs.Named:
             found = self.primals.get(name)
             if found:
-                return graphs.Named(".".join(found.path), found.role)
+                return graphs.Named(found.name, found.role)
             role = "gradient" if name.startswith("tangents") else "input"
             return graphs.Named(name, "activation" if name in self.known else role)
 
-        def phase(node: Node) -> str:
-            return phases.get(node.name, "forward")
+        return self.stage(name, content, graph, before, owners, phases, named, relate)
 
-        return self.stage(name, text, graph, before, owners, named, phase, relate)
+    def completed(self, graph: Printed, owners: dict[str, modules.Path]) -> dict[str, modules.Path]:
+        """What is the code of one function has its name where no module is known."""
+        if not owners and (whole := self.compilation.whole):
+            return {node.name: whole for node in graph.nodes}
+        return owners
 
-    def note_gradients(self, graph: Printed) -> None:
+    def same_operators(self, graph: Printed) -> dict[str, modules.Path]:
+        """Operators that the joint graph has under the same name, on the same line: AOTAutograd's own pairing."""
+        found: dict[str, modules.Path] = {}
+        for node in graph.nodes:
+            paired = self.paired.get(node.name)
+            if paired is not None and paired[0].target == node.target and paired[0].place == node.place:
+                found[node.name] = paired[1]
+        return found
+
+    def gradients(self, graph: Printed) -> dict[str, modules.Path]:
         """What ends in the gradient of a parameter is work of the module that holds the parameter."""
-        flow = kernels.Flow(graph)
+        flow = flow_of(graph)
+        found: dict[str, modules.Path] = {}
         for text, comment in graph.outputs:
-            found = _GRADIENT.search(comment)
-            held = self.primals.get(f"primals_{int(found[1]) + 1}") if found else None
+            gradient = _GRADIENT.search(comment)
+            held = self.primals.get(f"primals_{int(gradient[1]) + 1}") if gradient else None
             name = next(iter(printed.names_in(text)), "")
             if held is not None and name in flow.nodes:
-                base = flow.base(name)
-                for known in (name, base):
+                for known in (name, flow.base(name)):
                     if known in flow.nodes:
-                        self.reported.setdefault(known, held.path[:-1])
+                        found.setdefault(known, held.module)
+        return found
 
     # -- Inductor's level -----------------------------------------------------------------------------
 
-    def part(self, part: Part, forward: _Made | None, backward: _Made | None, inference: _Made | None) -> None:
-        text = part.after or part.before
-        graph = printed.parse(text) if text else None
+    def part(self, part: Part, forward: Made | None, backward: Made | None, inference: Made | None) -> None:
+        final = part.after or part.before
+        graph = printed.parse(final.text) if final else None
         is_backward = graph is not None and any(entry.name.startswith("tangents") for entry in graph.inputs)
-        word = "backward" if is_backward else "inference" if inference is not None else "forward"
-        before = {"backward": backward, "inference": inference, "forward": forward}[word] or self.dynamo
-        if part.before:
-            first = printed.parse(part.before)
-            if first is not None:
-                before = self.lowered_stage(
-                    f"post-grad before {word}", part.before, first, before, self.part_phases(first, is_backward)
-                )
-        if graph is None:
-            return
+        is_backward = is_backward or part.way == "backward"
+        word = "backward" if is_backward else "inference" if inference is not None else part.way or "forward"
+        before = {"backward": backward, "inference": inference}.get(word, forward) or self.dynamo
         output = wrapper.parse(part.code) if part.code else None
-        placed = kernels.place(graph, output, part.reported) if output is not None else []
+        if graph is None or final is None:
+            if output is not None and output.launches:
+                Launches(self, part, output, [], None).add(f"kernels {word}")
+            return
+        for name, content in self.levels(part, word):
+            printed_graph = printed.parse(content.text)
+            if printed_graph is not None:
+                phases = self.backward_phases(printed_graph) if is_backward else {}
+                before = self.lowered_stage(name, content, printed_graph, before, phases)
+        placed = kernels.place(graph, output, part) if output is not None else []
 
-        def group(builder: GraphBuilder, nodes: Mapping[str, int]) -> None:
+        def relate(builder: GraphBuilder, nodes: Mapping[str, int]) -> None:
             for launch, found in zip(output.launches if output else (), placed, strict=False):
-                members = sorted({nodes[name] for name in found.nodes if name in nodes})
-                kernel = launch.kernel
-                builder.group(
-                    "kernel",
-                    members,
-                    name=launch.target,
-                    code=kernel.code if kernel is not None else "",
-                    attrs={
-                        "language": kernel.language if kernel is not None else "library",
-                        "evidence": found.evidence,
-                    },
-                )
+                group(builder, launch, found, nodes)
 
-        post = self.lowered_stage(
-            f"post-grad {word}", part.after or part.before, graph, before, self.part_phases(graph, is_backward), group
-        )
+        phases = self.backward_phases(graph) if is_backward else {}
+        post = self.lowered_stage(f"post-grad {word}", final, graph, before, phases, relate)
         self.from_source(part, post)
         if output is not None and output.launches:
-            self.launches(f"kernels {word}", part, output, placed, post)
+            Launches(self, part, output, placed, post).add(f"kernels {word}")
 
-    def part_phases(self, graph: Printed, is_backward: bool) -> dict[str, str]:
-        if not is_backward:
-            return {}
-        return {node.name: "recompute" if node.name in self.known else "backward" for node in graph.nodes}
+    def levels(self, part: Part, word: str) -> Iterable[tuple[str, Text]]:
+        if part.before is not None and part.after is not None:
+            yield f"post-grad before {word}", part.before
+        for content in part.passes:
+            yield f"post-grad {word}: {content.name}", content
 
-    def from_source(self, part: Part, post: _Made) -> None:
+    def from_source(self, part: Part, post: Made) -> None:
         """Inductor's own report of what became of Dynamo's operators."""
         if self.dynamo is None or not part.from_source:
             return
@@ -319,63 +350,71 @@ class _Compiled:
         ]
         self.link(self.dynamo.index, post.index, pairs, "reported")
 
-    def launches(
-        self, name: str, part: Part, output: wrapper.Output, placed: list[kernels.Placed], post: _Made
-    ) -> None:
-        """The kernels in the order of the run, as a graph of buffers."""
-        building = _Launches(self, output, placed, post)
-        graph = building.build(part.code)
-        self.capture.stages.append(Stage(self.free(name), graph, post.index))
-        add_listings(self.capture, len(self.capture.stages) - 1, building.listings(part.code))
-        pairs = [
-            (post.built.nodes[member], i)
-            for i, found in enumerate(placed)
-            for member in found.nodes
-            if member in post.built.nodes
-        ]
-        evidence = {found.evidence for found in placed if found.nodes}
-        self.link(
-            post.index, len(self.capture.stages) - 1, pairs, "reported" if evidence == {"reported"} else "structure"
-        )
-
     # -- shared ---------------------------------------------------------------------------------------
 
     def stage(
         self,
         name: str,
-        text: str,
+        content: Text,
         graph: Printed,
-        before: _Made | None,
+        before: Made | None,
         owners: dict[str, modules.Path],
+        phases: dict[str, str],
         named: Any,
-        phase: Any,
         relate: Any = None,
-    ) -> _Made:
+    ) -> Made:
+        usual = "optimizer" if self.compilation.is_optimizer else "forward"
         way = graphs.Way(
             self.pools,
             named=named,
-            phase=phase,
+            phase=lambda node: phases.get(node.name, usual),
             scope=lambda node: self.stages.scope(owners.get(node.name, ())),
             relate=relate,
         )
-        built = graphs.build(graph, way, text)
-        warnings = _not_understood(graph)
+        built = graphs.build(graph, way, content.text)
+        warnings = [*_not_understood(graph), *_miscounted(content, built), *_unplaced(graph, owners)]
         index = len(self.capture.stages)
-        if before is not None and relate is None and _same(before.printed, graph):
+        if before is not None and relate is None and phases == before.phases and _same(before.printed, graph):
             built.graph = before.built.graph  # equal graphs are stored once
-        self.capture.stages.append(
-            Stage(
-                self.free(name),
-                built.graph,
-                before.index if before else None,
-                warnings=warnings,
-            )
-        )
-        add_listings(self.capture, index, {"native": built.listing})
+        self.add_stage(name, built.graph, before, {"native": built.listing}, tuple(warnings), content.seconds)
+        for node in graph.nodes:
+            if node.place is not None and node.name in owners:
+                self.lines.setdefault((node.place.file, node.place.line), {})[owners[node.name]] = None
         if before is not None:
-            pairs = [(before.built.nodes[n], i) for n, i in built.nodes.items() if n in before.built.nodes]
+            told = content.told.sources if content.told is not None else {}
+            pairs = [
+                (before.built.nodes[o], built.nodes[n])
+                for n, os in told.items()
+                for o in os
+                if o in before.built.nodes and n in built.nodes
+            ]
+            sure = {n for _, n in pairs}
+            self.link(before.index, index, pairs, "reported")
+            pairs = [
+                (before.built.nodes[n], i) for n, i in built.nodes.items() if n in before.built.nodes and i not in sure
+            ]
             self.link(before.index, index, pairs, "name")
-        return _Made(index, graph, built, owners)
+        return Made(index, graph, built, owners, phases)
+
+    def on_line(self, pools: Pools, stack: int) -> list[modules.Path]:
+        """The modules whose operators are on the innermost line of a stack."""
+        frame = pools.frames_of(stack)[-1]
+        return list(self.lines.get((frame.file, frame.line), ()))
+
+    def add_stage(
+        self,
+        name: str,
+        graph: Graph,
+        before: Made | None,
+        listings: dict[str, Listing],
+        warnings: tuple[str, ...] = (),
+        seconds: float | None = None,
+    ) -> int:
+        after = before.index if before else None
+        index = len(self.capture.stages)
+        self.capture.stages.append(Stage(self.stages.free(name, self.suffix), graph, after, seconds, warnings=warnings))
+        add_listings(self.capture, index, listings)
+        return index
 
     def link(self, before: int, after: int, pairs: Iterable[tuple[int, int]], evidence: str) -> None:
         unique = sorted(set(pairs))
@@ -383,125 +422,37 @@ class _Compiled:
             source, target = (frozen(column) for column in zip(*unique, strict=True))
             self.capture.stage_links.append(StageLink(before, after, "lowers", source, target, evidence))
 
-    def unreadable(self, kind: str) -> None:
-        self.capture.warnings.append(f"compilation {self.compilation.id}: its {kind} holds no graph that can be read")
+    def unreadable(self, what: str) -> None:
+        self.capture.warnings.append(f"compilation {self.compilation}: its {what} graph cannot be read")
 
 
-class _Launches:
-    """Launches as operators: what they read and write are buffers."""
-
-    def __init__(self, owner: _Compiled, output: wrapper.Output, placed: list[kernels.Placed], post: _Made) -> None:
-        self.owner, self.output, self.placed, self.post = owner, output, placed, post
-        self.pools: Pools = owner.pools
-        self.builder = GraphBuilder(self.pools)
-        self.values: dict[str, int] = {}
-        self.storages: dict[str, int] = {}
-
-    def build(self, code: str) -> Any:
-        inputs = {entry.name: entry.annotation for entry in self.post.printed.inputs}
-        for name in self.output.inputs:
-            known = self.owner.primals.get(name)
-            self.values[name] = self.builder.input(
-                self.type_of(name, inputs.get(name, "")),
-                name=".".join(known.path) if known else name,
-                role=known.role if known else "activation" if name in self.owner.known else "input",
-            )
-        for index, launch in enumerate(self.output.launches):
-            self.launch(index, launch)
-        self.builder.outputs += [self.values[name] for name in self.output.returned if name in self.values]
-        return self.builder.freeze()
-
-    def type_of(self, name: str, text: str = "") -> int:
-        found = graphs.annotation(text) if text else None
-        if found is not None:
-            return self.pools.type(found.dtype, found.shape)
-        buffer = self.output.buffers.get(name)
-        return self.pools.type(buffer.dtype, buffer.shape) if buffer and buffer.shape is not None else 0
-
-    def launch(self, index: int, launch: wrapper.Launch) -> None:
-        found, kernel = self.placed[index], launch.kernel
-        about = found.nodes or [found.serves]
-        owners = [self.post.owners[name] for name in about if name in self.post.owners]
-        members = [self.post.built.nodes[name] for name in about if name in self.post.built.nodes]
-        graph = self.post.built.graph
-        reads = [name for name in dict.fromkeys(launch.reads) if self.value_of(name) is not None]
-        attrs: dict[str, Any] = {"kernel": launch.target, "operators": found.nodes, "evidence": found.evidence}
-        if found.serves:
-            attrs["copies for"] = found.serves
-        if kernel is not None:
-            attrs["language"] = kernel.language
-        phases = [int(graph.node_phase[i]) for i in members]
-        node = self.builder.node(
-            _kernel_op(launch),
-            [cast("int", self.value_of(name)) for name in reads],
-            name=launch.handle or launch.target,
-            scope=self.owner.stages.scope(_shared(owners)),
-            stack=next((stack for i in reversed(members) if (stack := int(graph.node_stack[i]))), 0),
-            attrs=attrs,
-            phase=PHASES[max(set(phases), key=phases.count)] if phases else "other",
-        )
-        self.builder.group(
-            "kernel",
-            [node],
-            name=launch.target,
-            code=kernel.code if kernel is not None else "",
-            attrs={"language": _language(launch)},
-        )
-        for name in dict.fromkeys(launch.writes):
-            value = self.builder.output(node, self.type_of(name), name=name)
-            root = self.root(name)
-            if root in self.storages:
-                self.builder.set_storage(value, self.storages[root])
-            self.storages.setdefault(root, value)
-            self.values[name] = value
-
-    def root(self, name: str) -> str:
-        """The buffer whose memory a buffer has."""
-        for _ in range(10_000):
-            buffer = self.output.buffers.get(name)
-            if buffer is None or not buffer.reuses:
-                return name
-            name = buffer.reuses
-        return name
-
-    def value_of(self, name: str) -> int | None:
-        for _ in range(10_000):
-            if name in self.values:
-                return self.values[name]
-            buffer = self.output.buffers.get(name)
-            if buffer is None:
-                return None
-            name = buffer.reuses or (buffer.picked[0] if buffer.picked else "")
-        return None
-
-    def listings(self, code: str) -> dict[str, Listing]:
-        return {"code": Listing(code, [(launch.line, i) for i, launch in enumerate(self.output.launches)])}
+def _joint_phases(graph: Printed) -> dict[str, str]:
+    """Backward is what depends on a gradient that comes in, and what only such operators read."""
+    flow = flow_of(graph)
+    late = {entry.name for entry in graph.inputs if entry.name.startswith("tangents")}
+    for name in flow.nodes:
+        if any(read in late for read in flow.reads[name]):
+            late.add(name)
+    results = [next(iter(printed.names_in(text)), "") for text, comment in graph.outputs if "Grad" not in comment]
+    needed: set[str] = set()
+    todo = [name for name in results if name in flow.nodes]
+    while todo:
+        name = todo.pop()
+        if name not in needed:
+            needed.add(name)
+            todo += [read for read in flow.reads[name] if read in flow.nodes]
+    return {name: "backward" if name in late or name not in needed else "forward" for name in flow.nodes}
 
 
-def _forward(node: Node) -> str:
-    return "forward"
-
-
-def _language(launch: wrapper.Launch) -> str:
-    return launch.kernel.language if launch.kernel is not None else "library"
-
-
-def _kernel_op(launch: wrapper.Launch) -> str:
-    """`triton_poi_fused_add_mul`: without the number, so that equal kernels have one name."""
-    if launch.kernel is None:
-        return launch.target.removeprefix("torch.ops.").removesuffix(".default")
-    return launch.target.rstrip("0123456789").rstrip("_") or launch.target
-
-
-def _shared(paths: list[modules.Path]) -> modules.Path:
-    """The module of a kernel: the innermost one that all its operators are in."""
-    if not paths:
-        return ()
-    shared = paths[0]
-    for path in paths[1:]:
-        while path[: len(shared)] != shared:
-            shared = shared[:-1]
-    return shared
+def _gradients_of(graph: Printed, flow: Flow) -> dict[str, str]:
+    """Results that are the gradient of an input, and that input."""
+    found: dict[str, str] = {}
+    for text, comment in graph.outputs:
+        gradient = _GRADIENT.search(comment)
+        name = next(iter(printed.names_in(text)), "")
+        if gradient and name in flow.nodes:
+            found[flow.base(name)] = found[name] = f"primals_{int(gradient[1]) + 1}"
+    return found
 
 
 def _short(name: str) -> str:
@@ -528,3 +479,18 @@ def _not_understood(graph: Printed) -> tuple[str, ...]:
         return ()
     lines = ", ".join(map(str, graph.not_understood[:5]))
     return (f"{len(graph.not_understood)} lines of the printed graph could not be read (lines {lines} …)",)
+
+
+def _unplaced(graph: Printed, owners: Mapping[str, modules.Path]) -> Iterable[str]:
+    lost = [node.name for node in graph.nodes if not owners.get(node.name)]
+    if lost:
+        yield f"no module is known of {len(lost):,} operators: {shortened(lost)}"
+
+
+def _miscounted(content: Text, built: graphs.Built) -> Iterable[str]:
+    """Live capture says how large the real graph is."""
+    if content.told is not None and content.told.counts is not None:
+        nodes, _ = content.told.counts
+        found = built.graph.n_nodes + built.picked
+        if nodes != found:
+            yield f"the graph in memory had {nodes:,} operators, the printed one has {found:,}"

@@ -220,7 +220,7 @@ class Pickle:
 
     def _extend(self, target: Any, items: list[Any]) -> None:
         if not isinstance(target, list):
-            raise TypeError("items for what is no list")
+            raise TypeError("items for something that is not a list")
         cast("list[Any]", target).extend(items)
 
     def _pairs(self, target: dict[Any, Any], items: list[Any]) -> dict[Any, Any]:
@@ -235,14 +235,14 @@ def _dict_of(target: Any) -> dict[Any, Any]:
     if isinstance(target, Thing):
         return target.items
     if not isinstance(target, dict):
-        raise TypeError("entries for what is no dict")
+        raise TypeError("entries for something that is not a dict")
     return cast("dict[Any, Any]", target)
 
 
 def _made(target: Any, args: Any, is_new: bool) -> Any:
     """The few calls that mean data become data; everything else stays a record."""
     if not isinstance(target, Global):
-        raise TypeError("a call of what is no name")
+        raise TypeError("a call of something that is not a name")
     name = target.name
     given: tuple[Any, ...] = cast("tuple[Any, ...]", args) if isinstance(args, tuple) else ()
     if is_new or name == "collections.OrderedDict":

@@ -39,11 +39,8 @@ def record_call(
         fakes=fakes,
         before_write=before_write,
     )
-    try:
+    with session.or_abort():
         result = target(*args, **kwargs)
-    except BaseException:
-        session.abort()
-        raise
     return session.finish(result)
 
 

@@ -1,0 +1,66 @@
+"""Join operator by operator: by the numbers that an execution trace and a profile share, or by names in order."""
+
+from __future__ import annotations
+
+from opscope.ir import Capture
+
+from .measured import Measured, numbered, operator_names
+from .placed import Placing
+from .sequences import aligned
+
+# What a recorder below autograd sees under another name than a profiler above it.
+_SEEN_AS = {
+    "aten.item": "aten._local_scalar_dense",
+    "aten.to": "aten._to_copy",
+    "aten._reshape_alias": "aten.view",
+    "aten._unsafe_view": "aten.view",
+    "aten.reshape": "aten.view",
+    "aten.narrow": "aten.slice",
+    "aten.embedding_backward": "aten.embedding_dense_backward",
+    "aten.convolution_backward_overrideable": "aten.convolution_backward",
+    "aten._convolution": "aten.convolution",
+    "aten.cudnn_convolution": "aten.convolution",
+    "aten.mkldnn_convolution": "aten.convolution",
+}
+_LEAST_PASS = 0.5  # of the operators of a graph that must be found for a part of the profile to be one run of it
+
+
+def by_number(placing: Placing, capture: Capture) -> None:
+    """An execution trace of the same run: both carry the number of every call."""
+    measured = placing.measured
+    nodes = numbered(capture)
+    for number, call in measured.records.items():
+        node = nodes.get(number)
+        if node is not None:
+            placing.operator(0, node, call, "by id")
+    _explain(placing, "its operator is not in the execution trace")
+
+
+def by_name(placing: Placing, capture: Capture, stage: int) -> None:
+    """The operators of the graph are in the profile in the same order, once in every step that was profiled."""
+    measured: Measured = placing.measured
+    own = [_seen_as(name) for name in operator_names(capture.stages[stage].graph)]
+    theirs = [_seen_as(name) for name in measured.ops]
+    begin = 0
+    while len(theirs) - begin >= _LEAST_PASS * len(own) > 0:
+        found = aligned(own, theirs[begin:])
+        if sum(at >= 0 for at in found) < _LEAST_PASS * len(own):
+            break
+        for node, at in enumerate(found):
+            if at >= 0:
+                placing.operator(stage, node, begin + at, "by name and order")
+        begin += max(found) + 1
+    _explain(placing, "its operator is not in the graph, or not in the same order")
+
+
+def _seen_as(name: str) -> str:
+    """One name for what both see: also for what works in place, such as the adding up of gradients."""
+    name = _SEEN_AS.get(name, name)
+    return name[:-1] if name.endswith("_") and not name.endswith("__") else name
+
+
+def _explain(placing: Placing, reason: str) -> None:
+    for kernel in range(len(placing.measured.kernel_node)):
+        if kernel not in placing.put:
+            op = placing.measured.ops[placing.measured.kernel_node[kernel]]
+            placing.reasons[kernel] = f"{reason} ({op})"

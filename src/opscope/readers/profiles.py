@@ -1,0 +1,35 @@
+"""Measured profiles of any framework: the formats that can be joined to the graph of another capture."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import cast
+
+from opscope.errors import BadInput
+from opscope.ir import Capture
+
+from .registry import BUILT_IN, Reader, read
+from .source import Options, Source
+
+PROFILES = ("kineto",)
+# Readers that take a report of their own framework's profiler (`Options.profile`).
+REPORTED = ("jittor-trace", "hidet", "hidet-output")
+
+
+def profile_of(path: Path) -> Capture | None:
+    """What a profile holds, as a capture of its own; None: it is none of these formats."""
+    source = Source.of(path)
+    opened = source.unpacked()
+    for name in PROFILES:
+        if cast("Reader", importlib.import_module(BUILT_IN[name])).match(opened):
+            return read(source, Options())
+    return None
+
+
+def not_taken(path: Path, format: str) -> BadInput:
+    """What to say of a profile that a capture of this format has no use for."""
+    return BadInput(
+        f"{path}: not a profile that can be joined to this capture ({format}): opscope reads Chrome traces of "
+        "torch.profiler (Kineto). Jittor's and Hidet's reports belong to captures of these frameworks"
+    )
