@@ -159,6 +159,13 @@ export interface TreeRow {
   isGroup: boolean;
 }
 
+/** Some of the rows that are right inside of a module. */
+export interface TreePage {
+  first: number; // the place of the first of them
+  total: number;
+  rows: TreeRow[];
+}
+
 export interface TableRow {
   item: number;
   cells: (string | number | null)[];
