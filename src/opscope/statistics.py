@@ -16,7 +16,7 @@ from opscope.analysis.costs.report import Report, report
 from opscope.analysis.costs.roofline import Roofline, roofline
 from opscope.analysis.costs.stats import GraphStats
 from opscope.analysis.times import clocks, kernel_times, node_times
-from opscope.analysis.values import value_figures
+from opscope.analysis.values import own_figures, value_figures
 from opscope.export import cost_tables
 from opscope.ops import formula
 
@@ -162,6 +162,7 @@ def of_capture(
         clocks=clocks(capture, number),
         gaps=ir.gaps_of(capture, number),
         figures=value_figures(capture, number),
+        own=own_figures(capture, number),
     )
 
 

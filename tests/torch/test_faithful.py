@@ -60,7 +60,7 @@ def test_odd_objects_among_the_users_variables() -> None:
     assert (half, nested, ordered) is not None
 
 
-# -- torch.compile stands aside ------------------------------------------------------------------------
+# -- torch.compile stands aside where that is asked for --------------------------------------------------
 
 
 def test_compiled_code_runs_as_written_and_is_not_compiled_again() -> None:
@@ -75,10 +75,10 @@ def test_compiled_code_runs_as_written_and_is_not_compiled_again() -> None:
     fast = torch.compile(model, fullgraph=True, backend=backend)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        before = opscope.trace(fast, x)
+        before = opscope.trace(fast, x, how="record")
         fast(x)
         count = len(compiled)
-        after = opscope.trace(fast, x)
+        after = opscope.trace(fast, x, how="record")
         assert opscope.stats(fast, x).total.macs == 4 * 192
     fast(x)
     assert (count, len(compiled)) == (1, 1)

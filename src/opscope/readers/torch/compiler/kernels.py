@@ -19,7 +19,7 @@ from opscope.ir.pools import Dim
 from opscope.readers.torch.names import base_name, op_name
 
 from . import dependence
-from .compilation import Part
+from .compilation import LaunchTold, Part
 from .computable import Computable, sweep
 from .flow import LIKE_VIEWS, flow_of
 from .printed import Printed
@@ -53,6 +53,19 @@ def _size(shape: Sequence[Dim] | None) -> object:
     return (count, *sorted(symbols))
 
 
+def told_by_launch(part: Part, launches: Sequence[Launch]) -> dict[int, LaunchTold]:
+    """Rows that live capture told, joined to launches by the kernel's name, in order."""
+    waiting: dict[str, list[LaunchTold]] = {}
+    for told in reversed(part.launches):
+        waiting.setdefault(told.kernel.removesuffix(".run"), []).append(told)
+    found: dict[int, LaunchTold] = {}
+    for i, launch in enumerate(launches):
+        rows = waiting.get(launch.target)
+        if rows:
+            found[i] = rows.pop()
+    return found
+
+
 def place(printed: Printed, output: Output, part: Part) -> list[Placed]:
     """What each launch of an output code computes, in the order of the launches."""
     return _Placing(printed, output, part).run()
@@ -69,6 +82,7 @@ class _Placing:
         self.flow = flow_of(printed)
         self.output = output
         self.part = part
+        self.told = told_by_launch(part, output.launches)
         self.reported = part.reported
         self.holds: dict[str, str] = {}  # buffer -> the value in it, or the one that it is a view of
         self.stored: dict[str, str] = {}  # value -> the buffer that holds it
@@ -275,7 +289,9 @@ class _Placing:
         evidence, results = "reported" if nodes else "", dict[str, str]()
         if fragment and first and all(node.name in self.flow.nodes for node in fragment):
             nodes, evidence = [node.name for node in fragment], "name"
-        if index in self.libraries:
+        if index in self.told:  # by the process that compiled it
+            nodes, evidence = [name for name in self.told[index].nodes if name in self.flow.nodes], "reported"
+        elif index in self.libraries:
             nodes, evidence = nodes or [self.libraries[index]], evidence or "structure"
         elif kernel is not None:
             found = self.by_code(index, launch, kernel, set(nodes))
@@ -292,7 +308,8 @@ class _Placing:
         if nodes:
             self.hold_results(launch, self.visible(nodes))
         order = self.flow.order
-        nodes = [name for name in nodes if not self.flow.is_size(name)]
+        if index not in self.told:
+            nodes = [name for name in nodes if not self.flow.is_size(name)]
         serves = "" if nodes else self.served(index, launch)
         self.placed[index] = Placed(sorted(set(nodes), key=order.__getitem__), evidence, serves)
         self.claimed.update(nodes)
