@@ -385,8 +385,15 @@ export function kernels(view: View): KernelRow[] {
     ops: kernels.start[index + 1]! - kernels.start[index]!,
     runs: runs[index]!,
     code: kernels.code[index]! > 0,
+    language: languageOf(capture.pools.attrs.at(kernels.attrs[index]!)),
     time: metrics.kernelTime(index),
   }));
+}
+
+/** As the compiler calls it: `triton`, `cpp`, `library`. */
+export function languageOf(attrs: string): string {
+  const { language } = JSON.parse(attrs || '{}') as { language?: unknown };
+  return typeof language === 'string' ? language : '';
 }
 
 export async function kernel(view: View, index: number): Promise<KernelDetails> {

@@ -154,6 +154,7 @@ export interface KernelRow {
   ops: number;
   runs: number; // how often the same kernel ran
   code: boolean;
+  language: string; // as the compiler calls it; empty: it does not say
   time: number | null; // ns
 }
 

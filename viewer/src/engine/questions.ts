@@ -6,6 +6,7 @@ import type { Place } from '../wire/capture.ts';
 import { children, details, inside, kernel, kernels, labels, summed } from './answers.ts';
 import { ownOf } from './own.ts';
 import { boxes, hiddenOf, kernelOf, metric, pairs } from './boxes.ts';
+import { compiling } from './compiling.ts';
 import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
 import { across, changes, drawn, follow } from './history.ts';
 import { kindsOf } from './kinds.ts';
@@ -78,6 +79,7 @@ export const QUESTIONS = {
   roofs: question(roofs, COUNTED),
   totals: question(totals, COUNTED),
   values: question(values),
+  compiling: question(compiling),
   edgeTensors: question(edgeTensors),
   tensorFacts: question(tensorFacts, COUNTED),
   summed: question(summed, COUNTED),

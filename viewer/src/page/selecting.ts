@@ -69,7 +69,7 @@ export const pickKernel = stepped(async (page: Page, index: number, beside = fal
   state.kernel.set(index);
   trace(page, nodes, '');
   state.left.set('kernels');
-  state.low.set('code');
+  if (state.low.get() !== 'compiler') state.low.set('code');
   await goTo(page, nodes);
 });
 
