@@ -250,8 +250,8 @@ def _match(one: _Side, other: _Side) -> _Match:
     for value in range(other.graph.n_values - 1, -1, -1):
         if other.hash[value]:
             equal[int(other.size[value]), other.hash[value]] = value
-    order = np.argsort(graph.value_producer, kind="stable")
-    for value in order.tolist():
+    order: list[int] = np.argsort(graph.value_producer, kind="stable").tolist()
+    for value in order:
         if not (one.telling[value] or one.numbers[value]):
             continue
         same = equal.get((int(one.size[value]), one.hash[value]), -1) if one.hash[value] else -1
