@@ -104,7 +104,12 @@ function stageTab(page: Page, stages: StageInfo[], i: number, most: number): HTM
       title: facts.filter(Boolean).join(' · '),
       onclick: () => page.run(goToStage(page, i)),
     },
-    h('span', { class: 'stage-name' }, short(stage.name, 36), h('span', { class: 'count' }, stage.nodes.toLocaleString())),
+    h(
+      'span',
+      { class: 'stage-name' },
+      short(stage.seams ? words.allGraphs(stage.seams + 1) : stage.name, 36),
+      h('span', { class: 'count' }, stage.nodes.toLocaleString()),
+    ),
     changes || stage.seconds !== null
       ? h(
           'span',
