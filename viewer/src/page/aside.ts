@@ -92,7 +92,7 @@ function about(page: Page, info: CaptureInfo, stage: StageInfo, totals: Totals |
     facts.push([kind === 'grad' ? words.facts.pairs : `${kind} links`, n.toLocaleString()]);
   const origin = [`${info.framework} ${info.version}`, info.how].filter(Boolean).join(' · ');
   return [
-    h('section', {}, h('h3', { class: 'origin' }, origin), h('dl', {}, ...pairs(facts))),
+    h('section', {}, h('h2', { class: 'origin' }, origin), h('dl', {}, ...pairs(facts))),
     ...(totals ? [h('section', {}, h('h3', {}, words.cost), h('dl', {}, ...pairs(totalRows(words, totals))))] : []),
     ...(warnings.length ? [h('section', {}, h('h3', {}, words.warnings), ...warningList(page, warnings))] : []),
     // What to do first; for one who has never seen the page.
