@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import arro3.core as ac
 
     from opscope.analysis.diff.report import Compared
+    from opscope.analysis.origins import Origin
     from opscope.statistics import Stats
 
 
@@ -89,6 +90,17 @@ class Capture(ir.Capture):
         from opscope.statistics import of_capture
 
         return of_capture(self.bind(sizes or {}), stage)
+
+    def origins(self, stage: str | None = None) -> list[Origin]:
+        """Where numbers that are not finite were born, the first first: the operators that made NaN or infinite numbers
+        of finite ones, and the parameters and inputs that came with them. Record with `values="stats"`.
+
+        >>> print(cap.origins()[0])                                      # doctest: +SKIP
+        nan: aten.div.Tensor in model/norm (forward) at model.py:31
+        """
+        from opscope.analysis.origins import origins
+
+        return origins(self, self.stages.index(self.stage(stage)))
 
     def stage_diffs(self) -> list[Compared]:
         """What each stage changed: `before`, `after` (names of stages), `diff`, and the `seconds` that it took.

@@ -42,6 +42,5 @@ def ids(names: tuple[str, ...]) -> MappingProxyType[str, int]:
 PHASE_ID = ids(PHASES)
 ROLE_ID = ids(ROLES)
 HOW_ID = ids(HOW)
-MEMORY_CLASS_ID = ids(MEMORY_CLASSES)
 CHANGE_CLASS_ID = ids(CHANGE_CLASSES)
 EVIDENCE_ID = ids(EVIDENCE)

@@ -132,6 +132,18 @@ VALUES = Fact(
         Field("std", "their standard deviation", optional=True),
         Field("nan", "how many are not a number", optional=True),
         Field("inf", "how many are infinite", optional=True),
+        Field("neginf", "how many of these are negative", optional=True),
+        Field("zeros", "how many are zero", optional=True),
+        Field("subnormal", "how many are so small that they lose digits", optional=True),
+        Field("rms", "the root of the mean of the squares of those that are finite", optional=True),
+        Field(
+            "exponents",
+            "how many lie in each range of powers of two, see measurements.EXPONENTS",
+            holds="lists",
+            optional=True,
+        ),
+        Field("sampled", "the exponents and the subnormal numbers are counted in a sample", optional=True),
+        Field("hash", "equal numbers have equal ones", holds="text", optional=True),
     ),
 )
 GRADIENTS = Fact(
@@ -257,7 +269,7 @@ GAPS = Fact(
 )
 
 # What a statistic of a tensor may be, and what the search language calls it.
-VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "numbers")
+VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "numbers" and field.name != "sampled")
 
 FACTS: Mapping[str, Fact] = MappingProxyType(
     {

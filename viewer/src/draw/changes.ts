@@ -22,8 +22,7 @@ export function ghostEdges({ edges }: Scene, change: Uint8Array | null): Float32
 export function paintChanges(frame: Frame): void {
   const {
     ctx,
-    paint: { change, numbers },
-    theme,
+    paint: { change },
     zoom,
     ox,
     oy,
@@ -40,14 +39,19 @@ export function paintChanges(frame: Frame): void {
     const [w, h] = [boxes.width[b]! * zoom, cardHeight(boxes, b) * zoom];
     const radius = isPill(boxes.kind[b]!) ? h / 2 : RADIUS * Math.min(1.2, zoom);
     ctx.globalAlpha = boxAlpha?.[b] ?? 1;
-    const number = numbers?.[b];
-    ctx.strokeStyle = number ? tint(number, theme.name === 'dark', true) : theme.changes[kind - 1]!.accent;
+    ctx.strokeStyle = accentOf(frame, b, kind);
     ctx.lineWidth = Math.max(1, 1.6 * Math.min(1, zoom));
     ctx.setLineDash(change[b]! & GHOST ? [5 * zoom, 4 * zoom] : []);
     roundRect(ctx, boxes.x[b]! * zoom + ox + 0.5, boxes.y[b]! * zoom + oy + 0.5, w - 1, h - 1, radius);
     ctx.stroke();
   }
   ctx.restore();
+}
+
+/** The colour of a change: by its number where changes are numbered, by its class otherwise. */
+function accentOf({ paint: { numbers }, theme }: Frame, b: number, kind: number): string {
+  const number = numbers?.[b];
+  return number ? tint(number, theme.name === 'dark', true) : theme.changes[kind - 1]!.accent;
 }
 
 /** Signs at the corner of boxes, over the rings of what is selected: not by colour alone. */
@@ -72,7 +76,7 @@ export function paintChangeSigns(frame: Frame): void {
     const kind = change[b]! & ~GHOST;
     if (!kind) continue;
     const number = numbers?.[b];
-    const accent = number ? tint(number, theme.name === 'dark', true) : theme.changes[kind - 1]!.accent;
+    const accent = accentOf(frame, b, kind);
     const sign = SYMBOLS[CHANGES[kind - 1]!];
     const many = boxes.kind[b] !== BoxKind.Op && (changed?.[b] ?? 0) > 1;
     const text = number ? `${sign} ${number}` : many ? `${sign}${compact(changed![b]!)}` : sign;

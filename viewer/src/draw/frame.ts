@@ -11,8 +11,8 @@ import { visible } from './viewport.ts';
 export type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 
 export const SELECTED = 1;
-export const RELATED = 2;
-export const FOUND = 4;
+const RELATED = 2;
+const FOUND = 4;
 
 export interface Frame {
   ctx: Context;

@@ -35,7 +35,8 @@ import { rehearse } from './warm.ts';
 
 const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes …
 const [FEWEST_BOXES, MOST_FIRST_BOXES] = [8, 80]; // … or this many, where it would show next to nothing;
-const [FEWEST_OF_STEP, MOST_OF_STEP] = [18, 180]; // the same for all columns of a training step together
+const FEWEST_OF_STEP = 14; // the same for all columns of a training step together …
+const MOST_OF_STEP = [FIRST_BOXES, 50, 64, 90]; // … or as many as one of these, where there is no other way
 const [INIT, FORWARD, OPTIMIZER] = [PHASES.indexOf('init'), PHASES.indexOf('forward'), PHASES.indexOf('optimizer')];
 const MOST_COMPARED = 1000; // children of a group, to know how many boxes it would be
 const MOST_KEPT = 1e8; // bytes, and steps, of what was open at earlier times
@@ -49,6 +50,14 @@ const CONSTANT = ROLES.indexOf('constant');
 /** The stage of a capture that is all its graphs as one; no stage of a framework's has this name. */
 const ALL_GRAPHS = 'all graphs';
 const NO_INDEX = {} as SceneIndex; // until it is made
+
+/** How far a training step is opened. */
+interface Opening {
+  step?: boolean; // forward and backward together
+  without?: number; // a phase that stays closed
+  firstTurn?: boolean; // where forward and backward take turns: the first alone
+  tried?: boolean; // only counted
+}
 
 interface Entry {
   info: CaptureInfo;
@@ -349,6 +358,7 @@ export class Engine implements Served<Commands> {
       plumbing: options.plumbing ? undefined : ground.plumbing,
       purpose: (members) => purpose(members, (node) => [ground.kinds(ground.graph.op[node]!), ground.titles.of(node)]),
       plumbingNames: this.words.plumbing,
+      gather: (node) => row(ground.outputs, node)[0] ?? -1,
     });
     const [open, unfolded] = [new Uint8Array(tree.groups), new Uint8Array(tree.groups)];
     open[0] = 1;
@@ -375,42 +385,57 @@ export class Engine implements Served<Commands> {
     });
   }
 
-  /** Open groups as long as the picture stays readable: all of a level or none, so that equal things look equal. */
+  /** Open groups as long as the picture stays readable. */
   private openAtFirst(view: View): void {
-    const step = isTurned(view.options) && view.tree.isPhase.includes(1);
-    if (
-      step &&
-      (this.openLevels(view, FIRST_BOXES, false) >= FEWEST_OF_STEP || this.openLevels(view, MOST_OF_STEP, false) >= FEWEST_OF_STEP)
-    )
+    const { tree } = view;
+    if (!isTurned(view.options) || !tree.isPhase.includes(1)) {
+      if (this.openLevels(view, FIRST_BOXES).boxes < FEWEST_BOXES) this.openLevels(view, MOST_FIRST_BOXES);
       return;
-    if (this.openLevels(view, FIRST_BOXES) < FEWEST_BOXES) this.openLevels(view, MOST_FIRST_BOXES);
+    }
+    // Of a step, all columns open equally far. Where that is too much, the optimizer stays closed, or all turns but the first.
+    const ways: Opening[] = [{}, { without: OPTIMIZER }];
+    if (tree.inTurns) ways.push({ firstTurn: true }, { firstTurn: true, without: OPTIMIZER });
+    for (const most of MOST_OF_STEP) {
+      let best: { boxes: number; levels: number; way: Opening } | null = null;
+      for (const way of ways) {
+        const { boxes, levels } = this.openLevels(view, most, { ...way, step: true, tried: true });
+        if (!best || levels > best.levels) best = { boxes, levels, way };
+      }
+      if (best!.boxes < FEWEST_OF_STEP && most !== MOST_OF_STEP.at(-1)) continue;
+      this.openLevels(view, most, { ...best!.way, step: true });
+      return;
+    }
   }
 
-  /** How many boxes there are then. */
-  private openLevels(view: View, most: number, forwardAlone = true): number {
+  /** Opens all of a level or none, so that equal things look equal; answers how many boxes and how many open levels there are then. */
+  private openLevels(view: View, most: number, how: Opening = {}): { boxes: number; levels: number } {
     const { tree } = view;
     const inside = (g: number) => shownInside(view, g);
     // What is opened stays a box, around the others.
     const grows = (groups: number[]) => groups.reduce((sum, g) => sum + inside(g).boxes, 0);
     let { boxes, groups } = inside(0);
-    boxes += inputsOf(view).length + (forwardAlone ? 0 : 1); // and the loss
+    boxes += inputsOf(view).length + (how.step ? 1 : 0); // and the loss
+    let levels = 0;
     while (groups.length) {
       let level = groups.filter((g) => {
         // What only builds the modules stays closed, and so do modules without modules inside.
         if (tree.phase[g] === INIT && inside(g).boxes > 4) return false;
+        if (tree.phase[g] === how.without || (how.firstTurn && tree.isPhase[g] && tree.part[g]! > 1)) return false;
         // The optimizer opens as far as the modules that it updates.
         if (tree.phase[g] === OPTIMIZER && !tree.isPhase[g] && view.kin(g).length) return false;
         return inside(g).boxes <= Math.min(most, MOST_FIRST_BOXES) && (tree.isPhase[g] || inside(g).groups.length > 0 || inside(g).folds);
       });
-      level = [...new Set(level.flatMap((g) => [g, ...view.kin(g).filter((other) => groups.includes(other))]))];
+      const kin = (g: number) => view.kin(g).filter((other) => groups.includes(other) && tree.phase[other] !== how.without);
+      level = [...new Set(level.flatMap((g) => [g, ...kin(g)]))];
       // Where forward and backward are too much together, the forward pass says more about a model.
-      if (forwardAlone && boxes + grows(level) > most && boxes < most / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
-      if (grows(level) > 0 && boxes + grows(level) > most) return boxes;
+      if (!how.step && boxes + grows(level) > most && boxes < most / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
+      if (!level.length || (grows(level) > 0 && boxes + grows(level) > most)) break;
       boxes += grows(level);
-      for (const g of level) view.open[g] = 1;
+      levels++;
+      if (!how.tried) for (const g of level) view.open[g] = 1;
       groups = level.flatMap((g) => inside(g).groups);
     }
-    return boxes;
+    return { boxes, levels };
   }
 
   // -- pictures -----------------------------------------------------------------------------------
@@ -709,8 +734,21 @@ function kinOf(tree: Tree): (group: number) => readonly number[] {
   // What updates the parameters of a single module stays one box.
   const isUpdate = (g: number) =>
     tree.phase[g] === OPTIMIZER && row(tree.childGroups, g).every((c) => byScope.get(tree.scope[c]!)!.length < 2);
+  const sections = new Map<string, number[]>();
+  for (let g = 1; g < tree.groups; g++) {
+    if (tree.section[g]! < 0) continue;
+    const key = `${tree.scope[g]}/${tree.section[g]}`;
+    const list = sections.get(key);
+    if (list) list.push(g);
+    else sections.set(key, [g]);
+  }
+  const twins = (group: number) => sections.get(`${tree.scope[group]}/${tree.section[group]}`)!.filter((g) => g !== group);
   return (group) =>
-    plain(group) ? (byScope.get(tree.scope[group]!) ?? []).filter((g) => tree.phase[g] !== tree.phase[group] && !isUpdate(g)) : [];
+    tree.section[group]! >= 0
+      ? twins(group)
+      : plain(group)
+        ? (byScope.get(tree.scope[group]!) ?? []).filter((g) => tree.phase[g] !== tree.phase[group] && !isUpdate(g))
+        : [];
 }
 
 /** By operator: the value for which it is passed over in a picture of these options, or -1; empty where there is none. */

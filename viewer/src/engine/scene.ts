@@ -11,7 +11,7 @@ import { layoutTurn } from '../layout/uturn.ts';
 import { row, type Csr } from '../wire/csr.ts';
 import type { EngineWords } from './messages.ts';
 import { Titles } from './titles.ts';
-import { groupClass, groupTitle, type Tree } from './tree.ts';
+import { groupClass, groupTitle, SECTION, upTo, type Tree } from './tree.ts';
 import { bytesText } from '../text/figures.ts';
 import type { Types } from './types.ts';
 import type { Turned } from './uturn.ts';
@@ -270,8 +270,11 @@ class BoxTexts {
   #about(box: number, group: number, cls: string): string {
     const { graph, tree, types, visible: v, counts } = this.#input;
     const count = counts(tree.count[group]!);
-    const value = tree.isPhase[group] || tree.phase[group] === OPTIMIZER || tree.purpose[group]! >= 0 ? -1 : this.#result[box]!;
+    const isSection = tree.purpose[group] === SECTION;
+    const isOwn = tree.purpose[group]! < 0 || isSection;
+    const value = tree.isPhase[group] || tree.phase[group] === OPTIMIZER || !isOwn ? -1 : this.#result[box]!;
     const shape = value < 0 ? '' : v.repeat[box]! > 1 ? this.#shapes(box, value) : types.dims(graph.type[value]!);
+    if (shape && isSection) return `${count} → ${shape}`;
     if (shape) return cls ? `${cls} → ${shape}` : `→ ${shape}`;
     return cls ? `${cls} · ${count}` : count;
   }
@@ -395,12 +398,6 @@ function seenAs({ graph, types, visible: v, read }: SceneInput, titles: Titles, 
   }
   const shape = graph.type[seen] === graph.type[value] ? '' : types.dims(graph.type[seen]!);
   return [...new Set(through)].join(', ') + (shape ? ` → ${shape}` : '');
-}
-
-/** `h.0 … 11`: what the last name shares with the first is not said again. */
-function upTo(first: string, last: string): string {
-  const shared = first.lastIndexOf('.') + 1;
-  return `${first} … ${shared && last.startsWith(first.slice(0, shared)) ? last.slice(shared) : last}`;
 }
 
 /** What an operator without outputs is there for: the parameter it writes to. */
