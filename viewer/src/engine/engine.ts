@@ -21,7 +21,9 @@ import { flow } from './flow.ts';
 import { Gradients } from './gradients.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
+import { join, ownOf, type Placement } from './own.ts';
 import { Repeats } from './repeats.ts';
+import { columnsOf } from './separated.ts';
 import { buildScene } from './scene.ts';
 import { purpose, unread } from './story.ts';
 import { kindsOf } from './kinds.ts';
@@ -210,6 +212,9 @@ export class Engine implements Served<Commands> {
       stage.changes = { before: diff.before, counts, touched, same: diff.same };
     }
     const sources = Array.from({ length: capture.sources.path.length }, (_, i) => capture.sources.path.at(i));
+    const own = (await Promise.all(stages.map((_, i) => ownOf(capture, i))))
+      .flat()
+      .filter(({ name }, i, all) => all.findIndex((one) => one.name === name) === i);
     const info: CaptureInfo = {
       id: this.entries.length,
       name,
@@ -219,7 +224,8 @@ export class Engine implements Served<Commands> {
       warnings: manifest.warnings,
       stages,
       sources,
-      metrics: Metrics.names(capture),
+      metrics: [...Metrics.names(capture), ...own.map(({ name }) => name)],
+      own: own.map(({ name, unit, isText }) => ({ name, unit, isText })),
       costs: Costs.has(capture),
       facts: [...new Set(manifest.tables.map(({ fact }) => fact ?? ''))],
     };
@@ -674,11 +680,24 @@ export class Engine implements Served<Commands> {
     await capture.attach(await bytesOf(data));
     for (const view of this.views.values()) {
       if (view.capture !== capture) continue;
-      view.metrics.columns = Metrics.names(capture);
       view.metrics.costs = null; // read again when it is asked for
+      await view.metrics.loadOwn();
     }
     info.costs = Costs.has(capture);
-    return (info.metrics = Metrics.names(capture));
+    return (info.metrics = [...Metrics.names(capture), ...info.own.map(({ name }) => name)]);
+  }
+
+  /** A table of the user's own, joined to the capture in view. */
+  async addTable(name: string, text: string): Promise<{ joined: Placement; info: CaptureInfo }> {
+    const { capture, id } = this.view;
+    const joined = await join(capture, name, columnsOf(name, text));
+    const { info } = this.entries[id]!;
+    const stages = await Promise.all(capture.manifest.stages.map((_, i) => ownOf(capture, i)));
+    const made = stages.flat().filter((column) => joined.columns.includes(column.name));
+    info.own = [...info.own, ...made.map(({ name: of, unit, isText }) => ({ name: of, unit, isText }))];
+    info.metrics = [...info.metrics, ...joined.columns];
+    for (const view of this.views.values()) if (view.capture === capture) await view.metrics.loadOwn();
+    return { joined, info };
   }
 
   /** Read what operators cost and took, before a call that asks for it: the first picture does not wait for that. */

@@ -1,7 +1,7 @@
 // At the right: what is selected, or the kernel that is picked, or what the capture is.
 
 import type { CaptureInfo, Details, StageInfo, Totals } from '../engine/messages.ts';
-import { showDetails, showKernel } from '../panels/details.ts';
+import { showDetails, showKernel, tensorSections, together } from '../panels/details.ts';
 import { throughStages } from '../panels/fates.ts';
 import type { Words } from '../state/words.ts';
 import { bytesText, figureText, shortNumber } from '../text/figures.ts';
@@ -32,7 +32,7 @@ export function showAside(page: Page): void {
     async ([details, kernel, selection, totals, words, info, shown]) => {
       if (details && selection.length) {
         drawDetails(page, details, selection.length > 1);
-        await drawFates(page, selection.at(-1)!);
+        await Promise.all([drawFates(page, selection.at(-1)!), drawMore(page, details, selection)]);
       } else if (selection.length)
         return; // its details are on their way
       else if (kernel >= 0) await drawKernel(page, kernel);
@@ -57,6 +57,20 @@ function detailActs(page: Page): Parameters<typeof showDetails>[4] {
 
 function drawDetails(page: Page, details: Details, several: boolean): void {
   showDetails(page.places.right, details, several, page.words(), detailActs(page));
+}
+
+/** What several are together; what is known of a tensor beside its type. */
+async function drawMore(page: Page, details: Details, selection: number[]): Promise<void> {
+  const { state, client, places } = page;
+  const isNow = () => state.selection.get() === selection && state.details.get() === details;
+  if (selection.length > 1) {
+    const { count, measured } = await client.summed(selection);
+    const section = together(selection.length, count, measured, page.words());
+    if (isNow() && section) places.right.prepend(section);
+  }
+  if (details.kind !== 'tensor' && details.kind !== 'input') return;
+  const facts = await client.tensorFacts(details.item);
+  if (isNow()) places.right.append(...tensorSections(facts, page.words(), detailActs(page)));
 }
 
 /** Where the selected operator is in each stage. */
