@@ -112,7 +112,10 @@ def test_inductors_own_report_agrees_with_structure() -> None:
     assert graph is not None
     assert reported
     for launch, placed in zip(output.launches, kernels.place(graph, output, Part()), strict=True):
-        assert set(placed.nodes) == set(reported[launch.handle])
+        # `getitem` names one result of an operator with several: it is no operator of its own.
+        assert {n for n in placed.nodes if "getitem" not in n} == {
+            n for n in reported[launch.handle] if "getitem" not in n
+        }
 
 
 def test_kernels_have_code_and_buffers() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import cProfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jittor as jt
 import numpy as np
@@ -244,3 +246,28 @@ def test_nothing_computed_is_an_error():
 
     with pytest.raises(opscope.OpscopeError, match="ran no operator"):
         opscope.trace(nothing, jt.array(numbers(2)).sync())
+
+
+@pytest.mark.parametrize(
+    ("kind", "run"),
+    [
+        ("softmax", lambda x: nn.softmax(x, dim=-1)),
+        ("softmax", lambda x: nn.softmax(x.float16(), dim=1)),
+        ("log_softmax", lambda x: nn.log_softmax(x, dim=-1)),
+        ("layer_norm", nn.LayerNorm(8)),
+        ("layer_norm", nn.LayerNorm((6, 8), elementwise_affine=False)),
+    ],
+)
+def test_softmax_and_layer_norm_have_one_kind(kind: str, run: Callable[[Any], Any]) -> None:
+    """Jittor writes them as five to thirteen operators."""
+    capture = opscope.trace(run, jt.randn(4, 6, 8))
+    found = capture.find(f"kind:/^{kind}$/")
+    assert len(found) >= 5
+    rows = {row["name"]: row for row in capture.stats().to_dict("kind")["rows"]}
+    assert rows[kind]["ops"] == len(found)
+    assert sum(row["other"] for row in rows.values()) == capture.stats().to_dict()["total"]["other_flops"]
+
+
+@pytest.mark.parametrize("norm", [nn.BatchNorm(6), nn.InstanceNorm2d(6), nn.GroupNorm(2, 6)])
+def test_other_norms_are_no_layer_norms(norm: Any) -> None:
+    assert not opscope.trace(norm, jt.randn(4, 6, 5, 7)).find("kind:layer_norm")

@@ -60,7 +60,7 @@ def test_odd_objects_among_the_users_variables() -> None:
     assert (half, nested, ordered) is not None
 
 
-# -- torch.compile stands aside ------------------------------------------------------------------------
+# -- torch.compile stands aside where that is asked for --------------------------------------------------
 
 
 def test_compiled_code_runs_as_written_and_is_not_compiled_again() -> None:
@@ -75,10 +75,10 @@ def test_compiled_code_runs_as_written_and_is_not_compiled_again() -> None:
     fast = torch.compile(model, fullgraph=True, backend=backend)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        before = opscope.trace(fast, x)
+        before = opscope.trace(fast, x, how="record")
         fast(x)
         count = len(compiled)
-        after = opscope.trace(fast, x)
+        after = opscope.trace(fast, x, how="record")
         assert opscope.stats(fast, x).total.macs == 4 * 192
     fast(x)
     assert (count, len(compiled)) == (1, 1)
@@ -238,7 +238,8 @@ def test_models_that_write_to_themselves(steps: list[str], is_training: bool) ->
     model, x = Made(steps).train(is_training), torch.randn(3, 4)
     before, random = state(model), torch.get_rng_state()
     for capture in ("stats", "stats of training", "fx", "jit-trace", "autograd"):
-        with contextlib.suppress(opscope.OpscopeError):
+        # A weight that is written after it was read makes PyTorch's own backward pass fail.
+        with contextlib.suppress(opscope.OpscopeError, RuntimeError):
             CAPTURES[capture](model, x)
         assert state(model) == before, capture
         assert torch.equal(torch.get_rng_state(), random)
@@ -297,7 +298,7 @@ def test_views_that_autograd_makes_anew() -> None:
     found, reasons = pairs(run)
     assert ("SumBackward0", "aten.sum") in found
     assert not any("before the recording" in why for why in reasons)
-    assert any("made anew" in why for why in reasons)
+    assert any("recreated" in why for why in reasons)
 
 
 def test_what_a_callback_of_backward_runs_is_called_so() -> None:

@@ -9,8 +9,11 @@ import { Engine } from './engine/engine.ts';
 import type { Picture, ViewOptions } from './engine/messages.ts';
 import { visible } from './engine/visible.ts';
 import { PHASES } from './scene.ts';
+import { phaseLegend } from './svg/around.ts';
+import { playOver } from './svg/play.ts';
 import { writeSvg } from './svg/write.ts';
 
+const MARGIN = 24;
 const [FORWARD, OPTIMIZER] = [PHASES.indexOf('forward'), PHASES.indexOf('optimizer')];
 
 export interface Wanted {
@@ -23,6 +26,9 @@ export interface Wanted {
   theme: 'light' | 'dark';
   title: string;
   edges: string[] | null; // what is written on edges, by value
+  parameters: boolean; // as boxes
+  legend: boolean;
+  play: boolean;
   most: number; // boxes that a person can still read
 }
 
@@ -48,7 +54,7 @@ export async function draw(bytes: Uint8Array, wanted: Wanted): Promise<Drawn> {
     split: true,
     side: true,
     hidden: hiddenOf(counts, wanted.phases),
-    constants: false,
+    constants: wanted.parameters,
   };
   engine.edgeWords = wanted.edges;
   let picture = await engine.stage(info.id, wanted.stage, options);
@@ -74,8 +80,15 @@ export async function draw(bytes: Uint8Array, wanted: Wanted): Promise<Drawn> {
     if (items.length === 0) unknown.push(path);
     else picture = opened(engine, items);
   }
-  const svg = writeSvg(picture.scene, wanted.theme === 'dark' ? dark : light, wanted.edges ? { edgeLabels: 'always' } : {}, {
+  const theme = wanted.theme === 'dark' ? dark : light;
+  const { scene } = picture;
+  if (wanted.play) await engine.count();
+  const region = { x: -MARGIN, y: -MARGIN, width: scene.width + 2 * MARGIN, height: scene.height + 2 * MARGIN };
+  const over = wanted.play ? playOver(scene, engine.ask.playback(), theme, region, 'peak memory') : undefined;
+  const svg = writeSvg(scene, theme, wanted.edges ? { edgeLabels: 'always' } : {}, {
     title: wanted.title,
+    around: wanted.legend ? { legend: phaseLegend(scene, theme, PHASES) } : {},
+    ...(over ? { over, region } : {}),
   });
   const boxes = picture.scene.boxes.count;
   return { svg, boxes, all, depths: boxes < all ? depths : [], unknown, closed };

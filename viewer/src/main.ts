@@ -1,10 +1,12 @@
 // One bundle, two lives: in a worker it is the engine, in a document it is the page.
 
 import type { Address, Content } from './engine/content.ts';
+import type { Chosen } from './engine/messages.ts';
 import type { Device } from './engine/roofs.ts';
 import { openPage } from './page/app.ts';
 import { addFile } from './page/files.ts';
-import type { Services } from './page/page.ts';
+import { compareGraphs } from './page/comparing.ts';
+import type { Served, Services } from './page/page.ts';
 import { serve } from './engine/worker.ts';
 import { breath } from './state/later.ts';
 import { connect } from './state/client.ts';
@@ -14,6 +16,8 @@ interface Config {
   token?: string;
   captures: { name: string; url?: string; data?: string; costs?: string }[];
   devices?: Device[];
+  compared?: [Chosen, Chosen][]; // what was compared in the page that this one was saved from
+  view?: string; // what the URL says where it says nothing
   title?: string;
   height?: number;
   editor?: string;
@@ -26,15 +30,17 @@ function start(script: HTMLScriptElement | null): void {
   const root = document.getElementById('opscope');
   const config = JSON.parse(document.getElementById('opscope-config')?.textContent ?? '{"mode":"file","captures":[]}') as Config;
   if (!root) return;
+  if (config.view && !location.hash) location.hash = config.view;
   const { page, handle } = openPage(root, connect(worker(script)), services(config));
   Object.assign(window, { opscope: handle });
   page.run(
     (async () => {
       for (const capture of config.captures) {
         await breath(); // the empty page is there at once
-        const costs = capture.costs ? address(capture.costs, config) : undefined;
+        const costs = capture.costs ? costsOf(capture.costs, config) : undefined;
         await addFile(page, content(capture, config), capture.name, costs, config.captures.length);
       }
+      for (const pair of config.compared ?? []) await compareGraphs(page, ...pair);
     })(),
   );
 }
@@ -48,6 +54,10 @@ function worker(script: HTMLScriptElement | null): Worker {
 function content(capture: Config['captures'][number], config: Config): Content {
   if (capture.url) return address(capture.url, config);
   return document.getElementById(capture.data ?? '')?.textContent ?? '';
+}
+
+function costsOf(place: string, config: Config): Content {
+  return document.getElementById(place)?.textContent ?? address(place, config);
 }
 
 function address(url: string, config: Config): Address {
@@ -66,6 +76,22 @@ function services(config: Config): Services {
       if (config.mode !== 'server') return null;
       const answer = await fetch(`api/source?capture=${capture}&path=${encodeURIComponent(file)}`, { headers: authorization(config) });
       return answer.ok ? answer.text() : null;
+    },
+    async compare(before, after) {
+      if (config.mode !== 'server') return null;
+      const place = ({ url, stage }: Served) => `${url.split('/').at(-1)}:${stage}`;
+      const query = new URLSearchParams({ before: place(before), after: place(after) });
+      const request = { method: 'POST', body: '', headers: authorization(config) };
+      const answer = await fetch(`api/compare?${query}`, request).catch(() => null); // the server has ended: the page can do it
+      const entry = (await answer?.json()) as { url?: string; name?: string; error?: string } | undefined;
+      if (entry?.error) throw new Error(entry.error);
+      return entry?.url ? { content: address(entry.url, config), name: entry.name ?? '' } : null;
+    },
+    async wholePage() {
+      if (config.mode !== 'server') return null;
+      const answer = await fetch('api/page', { headers: authorization(config) });
+      if (!answer.ok) throw new Error(`the server answered ${answer.status} ${answer.statusText}`);
+      return answer.text();
     },
     async convert(file) {
       const data = new Uint8Array(await file.arrayBuffer());

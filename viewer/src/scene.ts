@@ -78,13 +78,19 @@ export interface Paint {
   dim: boolean;
   hovered: number; // box or -1
   hoveredEdge: number; // edge or -1
+  /** By edge: on the path that is followed, or of the tensor that is selected. */
+  litEdges: Uint8Array | null;
   /** Or null: all in the colours of their phases. */
   fill: Fill | null;
+  /** By box: a figure that stands on it; empty: none. */
+  notes: readonly string[] | null;
   /** Pairs of boxes (a, b, a, b …) that are joined by a dotted arc. */
   links: Int32Array | null;
   /** The change of each box since the stage before (engine/diff.ts), and how many operators in it have changed. */
   change: Uint8Array | null;
   changed: Int32Array | null;
+  /** Of each box: the number of what became what, where that has one. */
+  numbers?: Uint16Array | null;
   /** Edge labels: none, shape on hover only, or always where there is room. */
   edgeLabels: 'hover' | 'always';
   /** Width of edges by the bytes they carry. */

@@ -13,14 +13,13 @@ from typing import TypeVar
 import numpy as np
 
 from opscope.errors import OpscopeError
-from opscope.ir import PHASE_ID, ROLE_ID, Capture, Column, Graph, Table, column, frozen, gaps_of
+from opscope.ir import ROLE_ID, Capture, Column, Graph, Table, column, frozen, gaps_of
 from opscope.ir.facts import COSTS, KINDS, LIFETIMES, PARAMETERS
-from opscope.ops import kinds_of
+from opscope.ops import family_of, kinds_of
 
 from .costs.memory import Memory, activations_by_node
 from .costs.operators import CostTable
-from .costs.parameters import Parameters
-from .costs.sizes import Ints
+from .costs.parameters import Parameters, first_users
 from .costs.stats import GraphStats
 from .diff import with_changes
 
@@ -77,7 +76,9 @@ def _kinds(stage: int, graph: Graph, framework: str) -> Iterator[Table]:
     for by, kinds in zip(("op", "node"), kinds_of(framework, graph), strict=True):
         if kinds:
             rows = sorted(kinds)
-            yield Table(stage, by, frozen(rows), {"kind": column([kinds[row] for row in rows])}, KINDS.name)
+            named = [kinds[row] for row in rows]
+            columns = {"kind": column(named), "family": column(np.array([family_of(kind) for kind in named]))}
+            yield Table(stage, by, frozen(rows), columns, KINDS.name)
 
 
 def _tables(stage: int, stats: GraphStats) -> list[Table]:
@@ -124,24 +125,13 @@ def _parameters(stage: int, graph: Graph, costs: CostTable, found: Parameters) -
     of_value = costs.storages.of_value
     owners = list(dict.fromkeys(of_value[graph.value_role == ROLE_ID["parameter"]].tolist()))
     each = found.each[: len(owners)]
-    user = _first_user(graph, of_value)[owners] if owners else np.zeros(0, dtype=np.int64)
+    user = first_users(graph, of_value)[owners] if owners else np.zeros(0, dtype=np.int64)
     columns = {
         "elements": _known([p.elements for p in each], ""),
         "bytes": _known([p.bytes for p in each], "B"),
         "node": column(user),
     }
     return Table(stage, "value", frozen(owners), columns, PARAMETERS.name)
-
-
-def _first_user(graph: Graph, of_value: Ints) -> Ints:
-    """By storage: the node whose module analysis.parameters counts it in."""
-    read = np.flatnonzero(graph.use_value >= 0)
-    node = graph.use_node[read]
-    late = np.isin(graph.node_phase[node], [PHASE_ID["init"], PHASE_ID["optimizer"], PHASE_ID["backward"]])
-    order = np.argsort(late, kind="stable")[::-1]
-    first = np.full(graph.n_values, -1, dtype=np.int64)
-    first[of_value[graph.use_value[read[order]]]] = node[order]
-    return first
 
 
 def _known(figures: list[int | None], unit: str) -> Column:

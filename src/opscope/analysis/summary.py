@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from opscope.ir import PHASES, ROLES, Capture, Graph, Stage
+from opscope.ir.attributes import COPIES_FOR
 from opscope.ir.facts import BREAKS, PROFILE, RECOMPILES
+from opscope.ir.relations import Groups
 
 from .times import in_seconds
 
@@ -89,13 +91,27 @@ def coverage(graph: Graph) -> dict[str, int]:
     groups = graph.groups.get("kernel")
     if groups is None:
         return found
-    group = np.repeat(np.arange(len(groups)), np.diff(groups.start))
+    group, member = np.repeat(np.arange(len(groups)), np.diff(groups.start)), groups.member
+    served = _served(graph, groups)
+    group = np.concatenate([group, np.array([number for number, _ in served], dtype=np.int64)])
+    member = np.concatenate([member, np.array([node for _, node in served], dtype=np.int64)])
     return {
         **found,
         "kernels": len(groups),
-        "kernels_with_module": len(np.unique(group[in_module[groups.member]])),
-        "kernels_with_line": len(np.unique(group[on_line[groups.member]])),
+        "kernels_with_module": len(np.unique(group[in_module[member]])),
+        "kernels_with_line": len(np.unique(group[on_line[member]])),
     }
+
+
+def _served(graph: Graph, groups: Groups) -> list[tuple[int, int]]:
+    """Kernels that compute nothing, each with the operator that they copy for."""
+    empty = np.flatnonzero(np.diff(groups.start) == 0).tolist()
+    wanted = {
+        number: name for number in empty if (name := graph.pools.attrs_of(int(groups.attrs[number])).get(COPIES_FOR))
+    }
+    strings = graph.pools.strings
+    nodes = {strings[name]: i for i, name in enumerate(graph.node_name.tolist())} if wanted else {}
+    return [(number, nodes[name]) for number, name in wanted.items() if name in nodes]
 
 
 def phase_counts(graph: Graph) -> dict[str, int]:

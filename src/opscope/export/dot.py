@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from opscope.analysis.collapse import collapse
 from opscope.analysis.costs.rollup import Tree
 from opscope.export import edge_words
 from opscope.files import replacing
-from opscope.ir import Capture, Graph, scope_label
+from opscope.ir import PHASES, Capture, Graph, scope_label
 from opscope.ir.graph import Csr
 from opscope.ir.rows import Rows
 
@@ -43,16 +43,28 @@ def export(capture: Capture, path: Path, options: Options) -> None:
     if words is None:
         words = edge_words.suiting(capture, number) or _USUAL
     lines = (
-        _whole(graph, edge_words.by_value(capture, number, words))
+        _whole(graph, edge_words.by_value(capture, number, words), options.look.parameters)
         if options.depth is None
         else _boxes(graph, options.depth)
     )
     with replacing(path) as file:
-        for line in lines:
+        for line in _with_legend(lines, graph) if options.look.legend else lines:
             file.write(f"{line}\n".encode())
 
 
-def _whole(graph: Graph, words: list[str] | None = None) -> Iterator[str]:
+def _with_legend(lines: Iterable[str], graph: Graph) -> Iterator[str]:
+    """A box for each phase that is there, before the end."""
+    present = [phase for i, phase in enumerate(PHASES) if bool((graph.node_phase == i).any())]
+    for line in lines:
+        if line == "}":
+            yield '  subgraph cluster_legend { label="phases"; style=rounded; color="#b0bec5"; fontsize=11;'
+            for phase in present:
+                yield f'  legend_{phase} [label="{phase}", fillcolor="{_FILL[phase]}"];'
+            yield "  }"
+        yield line
+
+
+def _whole(graph: Graph, words: list[str] | None = None, parameters: bool = False) -> Iterator[str]:
     words = edge_words.types_by_value(graph, _USUAL) if words is None else words
     yield _HEAD
     rows = _Words(graph)
@@ -62,6 +74,13 @@ def _whole(graph: Graph, words: list[str] | None = None) -> Iterator[str]:
         label = quoted(f"{value.name or 'input'}\n{value.type}")
         yield f'  v{index} [label={label}, shape=ellipse, fillcolor="#fffde7"];'
     inputs = set(graph.inputs.tolist())
+    if parameters:
+        for index in sorted(set(graph.use_value[graph.use_value >= 0].tolist()) - inputs):
+            if rows.read.producer[index] < 0:
+                value = graph.value(index)
+                label = quoted(f"{value.name or value.role}\n{value.type}")
+                yield f'  v{index} [label={label}, shape=note, fillcolor="#f3e5f5"];'
+                inputs.add(index)
     for node in range(graph.n_nodes):
         for value in rows.read.used(node):
             if value >= 0 and (rows.read.producer[value] >= 0 or value in inputs):

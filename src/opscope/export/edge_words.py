@@ -28,7 +28,7 @@ def checked(words: Sequence[str] | str | None) -> tuple[str, ...] | None:
 
 
 def gradients_of(capture: Capture, stage: int) -> Table | None:
-    return next((t for t in capture.tables.values() if t.fact == GRADIENTS.name and t.stage == stage), None)
+    return next(capture.facts(GRADIENTS.name, stage), None)
 
 
 def suiting(capture: Capture, stage: int) -> tuple[str, ...]:

@@ -51,6 +51,9 @@ class Look:
     whole: bool = False  # every operator, repeats too
     open: tuple[str, ...] = ()  # scopes to open besides
     edges: tuple[str, ...] | None = None  # what is written on edges (edge_words.WORDS); None: what suits the graph
+    parameters: bool = False  # parameters and constants as boxes of their own
+    legend: bool = False  # what the colours mean
+    play: bool = False  # .svg: the run, with what is in memory
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def export(
     except TypeError:
         strange = sorted(set(look) - {field.name for field in fields(Look)})
         raise TypeError(f"export() has no option {', '.join(strange)}") from None
-    other = replace(wanted, edges=None) if ending == ".dot" else wanted
+    other = replace(wanted, edges=None, parameters=False, legend=False) if ending == ".dot" else wanted
     if other != Look() and ending not in PICTURES:
         given = ", ".join(field.name for field in fields(Look) if getattr(other, field.name) != field.default)
         raise OpscopeError(f"{path}: only pictures ({', '.join(PICTURES)}) have a {given}")

@@ -39,8 +39,17 @@ MODULE = "module"
 NOT_KNOWN = "not known"
 """Of an operator that is recorded without something that belongs to it: what that is."""
 
+FAILED = "failed"
+"""Of an operator that raised an exception, which ended the recording: its type and text."""
+
 STARTS_FROM = "starts_from"
 """Of a backward operator: dtype and shape of each gradient that backward() itself hands it, which nothing made."""
 
+NO_GRADIENT = "no_gradient"
+"""Of a backward operator: the places of the gradients that it does not compute."""
+
 UNPAIRED = "unpaired"
 """Of a backward operator that has no forward operator: why, as the end of a sentence."""
+
+COPIES_FOR = "copies for"
+"""Of a kernel that computes no operator: the one for which it lays a tensor out in another way."""

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, NamedTuple, cast
 
 from opscope.ir import dtypes
-from opscope.ir.attributes import MODULE
+from opscope.ir.attributes import MODULE, NO_GRADIENT
 from opscope.ir.pools import Type
 
 from .cost import Argument
@@ -162,7 +162,7 @@ class Call:
 
     def computed(self, count: int) -> list[bool]:
         """Which gradients a backward operator computes, where its outputs say so: one that nobody wants has no type."""
-        left_out: Any = self.attrs.get("no_gradient", ())  # Paddle: the places of those that it does not compute
+        left_out: Any = self.attrs.get(NO_GRADIENT, ())
         found = [
             i not in left_out and (self.only_computed or made.shape is not None)
             for i, made in enumerate(self.outputs[:count])

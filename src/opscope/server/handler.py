@@ -9,6 +9,8 @@ from io import BufferedIOBase
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs
 
+from opscope.analysis.annotate import annotate
+from opscope.analysis.diff.side_by_side import side_by_side
 from opscope.errors import OpscopeError
 from opscope.export import page
 
@@ -92,8 +94,11 @@ class Handler(BaseHTTPRequestHandler):
         query = self._entered(header_only=True)
         if query is None:
             return
-        if self.path.partition("?")[0] == "/api/open":
+        path = self.path.partition("?")[0]
+        if path == "/api/open":
             self._open(query)
+        elif path == "/api/compare":
+            self._compare(query)
         else:
             self._refuse(HTTPStatus.NOT_FOUND)
 
@@ -133,6 +138,8 @@ class Handler(BaseHTTPRequestHandler):
             self._costs(path.removeprefix("/api/costs/"))
         elif path == "/api/source":
             self._source(query)
+        elif path == "/api/page":
+            self._one_file()
         else:
             self._refuse(HTTPStatus.NOT_FOUND)
 
@@ -149,6 +156,26 @@ class Handler(BaseHTTPRequestHandler):
         # port in it: browsers do not separate the cookies of two ports.
         cookie = f"{self._server.cookie}={self._server.token}; Path=/; HttpOnly; SameSite=Strict"
         self._send(HTTPStatus.OK, "text/html; charset=utf-8", text.encode(), {"Set-Cookie": cookie})
+
+    def _one_file(self) -> None:
+        """The page with all captures in one file, for who wants to keep or send it."""
+        shown = self._server.shelf.all()
+        captures = [(one.name, page.capture_bytes(annotate(one.capture))) for one in shown]
+        title = f"{shown[0].name} – opscope" if shown else "opscope"
+        self._send(HTTPStatus.OK, "text/html; charset=utf-8", page.one_file(captures, title).encode())
+
+    def _compare(self, query: dict[str, list[str]]) -> None:
+        """Two graphs side by side, `?before=0:1&after=1:0` (capture and stage), as one more capture."""
+        if self.headers.get("Content-Length", "") != "0":
+            self.close_connection = True
+            return self._refuse(HTTPStatus.BAD_REQUEST)
+        places = [self._server.shelf.stage(query.get(side, [""])[0]) for side in ("before", "after")]
+        before, after = places
+        if before is None or after is None:
+            return self._refuse(HTTPStatus.NOT_FOUND)
+        shelf = self._server.shelf
+        number = shelf.add(f"{before[2]} ↔ {after[2]}", side_by_side(before, after), local=False)
+        self._json(HTTPStatus.OK, shelf.all()[number].summary(number))
 
     def _capture(self, number: str) -> None:
         shown = self._server.shelf.get(number)

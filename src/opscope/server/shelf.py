@@ -13,7 +13,7 @@ from typing import Any
 from opscope import wire
 from opscope.analysis.annotate import annotate, costs_alone
 from opscope.export.page import capture_bytes
-from opscope.ir import Capture
+from opscope.ir import Capture, Stage
 from opscope.sources import NamedSources, Refused
 
 _MANY_NODES = 200_000  # a graph of more is sent first and counted when the page has drawn it
@@ -89,6 +89,18 @@ class Shelf:
         with self._lock:
             known = number.isascii() and number.isdigit() and len(number) < 7 and int(number) < len(self._shown)
             return self._shown[int(number)] if known else None
+
+    def stage(self, place: str) -> tuple[Capture, Stage, str] | None:
+        """`1:0` is the first stage of the second capture; with the name to show."""
+        number, _, index = place.partition(":")
+        shown = self.get(number)
+        if shown is None or not (index.isascii() and index.isdigit() and len(index) < 7):
+            return None
+        stages = shown.capture.stages
+        if int(index) >= len(stages):
+            return None
+        stage = stages[int(index)]
+        return shown.capture, stage, f"{shown.name} · {stage.name}" if len(stages) > 1 else shown.name
 
     def all(self) -> list[Shown]:
         with self._lock:

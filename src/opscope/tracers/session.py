@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
@@ -35,9 +37,21 @@ class Session(ABC):
     def finish(self) -> Capture:
         """End the recording and return what it saw."""
 
+    def fails(self) -> None:  # noqa: B027 (most frameworks have nothing to do here)
+        """The program raised an exception, and `finish` comes next: the last operator may be the one that raised."""
+
     def abort(self) -> None:
         """End the recording and forget what it saw. Safe at any point, and more than once."""
         self.close()
+
+    @contextmanager
+    def or_abort(self) -> Generator[None]:
+        """A block that ends the recording if it fails."""
+        try:
+            yield
+        except BaseException:
+            self.abort()
+            raise
 
     def close(self) -> None:
         """Restore the framework, once."""

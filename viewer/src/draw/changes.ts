@@ -5,7 +5,9 @@ import { leavesOnScreen } from './cards.ts';
 import type { Frame } from './frame.ts';
 import { cardHeight, compact, FONT, isPill, RADIUS } from '../picture/sizes.ts';
 import { roundRect } from './shapes.ts';
-import { textOn } from './theme.ts';
+import { tint } from './ribbons.ts';
+import { textOn, type Theme } from './theme.ts';
+import type { Point } from './viewport.ts';
 
 const SIZE = 11;
 /** Badges below this zoom would be specks; the colour of the box is left. */
@@ -21,7 +23,6 @@ export function paintChanges(frame: Frame): void {
   const {
     ctx,
     paint: { change },
-    theme,
     zoom,
     ox,
     oy,
@@ -38,7 +39,7 @@ export function paintChanges(frame: Frame): void {
     const [w, h] = [boxes.width[b]! * zoom, cardHeight(boxes, b) * zoom];
     const radius = isPill(boxes.kind[b]!) ? h / 2 : RADIUS * Math.min(1.2, zoom);
     ctx.globalAlpha = boxAlpha?.[b] ?? 1;
-    ctx.strokeStyle = theme.changes[kind - 1]!.accent;
+    ctx.strokeStyle = accentOf(frame, b, kind);
     ctx.lineWidth = Math.max(1, 1.6 * Math.min(1, zoom));
     ctx.setLineDash(change[b]! & GHOST ? [5 * zoom, 4 * zoom] : []);
     roundRect(ctx, boxes.x[b]! * zoom + ox + 0.5, boxes.y[b]! * zoom + oy + 0.5, w - 1, h - 1, radius);
@@ -47,11 +48,17 @@ export function paintChanges(frame: Frame): void {
   ctx.restore();
 }
 
+/** The colour of a change: by its number where changes are numbered, by its class otherwise. */
+function accentOf({ paint: { numbers }, theme }: Frame, b: number, kind: number): string {
+  const number = numbers?.[b];
+  return number ? tint(number, theme.name === 'dark', true) : theme.changes[kind - 1]!.accent;
+}
+
 /** Signs at the corner of boxes, over the rings of what is selected: not by colour alone. */
 export function paintChangeSigns(frame: Frame): void {
   const {
     ctx,
-    paint: { change, changed },
+    paint: { change, changed, numbers },
     theme,
     zoom,
     ox,
@@ -68,10 +75,11 @@ export function paintChangeSigns(frame: Frame): void {
     const b = list.items[i]!;
     const kind = change[b]! & ~GHOST;
     if (!kind) continue;
-    const { accent } = theme.changes[kind - 1]!;
+    const number = numbers?.[b];
+    const accent = accentOf(frame, b, kind);
     const sign = SYMBOLS[CHANGES[kind - 1]!];
     const many = boxes.kind[b] !== BoxKind.Op && (changed?.[b] ?? 0) > 1;
-    const text = many ? `${sign}${compact(changed![b]!)}` : sign;
+    const text = number ? `${sign} ${number}` : many ? `${sign}${compact(changed![b]!)}` : sign;
     const high = (SIZE + 5) * zoom;
     const wide = Math.max(high, (SIZE * 0.62 * text.length + 8) * zoom);
     const [right, middle] = [(boxes.x[b]! + boxes.width[b]! + 5) * zoom + ox, boxes.y[b]! * zoom + oy];
@@ -86,4 +94,23 @@ export function paintChangeSigns(frame: Frame): void {
     ctx.fillText(text, right - wide / 2, middle + SIZE * 0.36 * zoom);
   }
   ctx.restore();
+}
+
+/** In a picture of the whole graph: where changes are, large enough to be seen. */
+export function markChanges(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  change: Uint8Array | null,
+  theme: Theme,
+  place: (x: number, y: number) => Point,
+): void {
+  for (let b = 0; change && b < scene.boxes.count; b++) {
+    const kind = change[b]! & ~GHOST;
+    if (!kind) continue;
+    const from = place(scene.boxes.x[b]!, scene.boxes.y[b]!);
+    const to = place(scene.boxes.x[b]! + scene.boxes.width[b]!, scene.boxes.y[b]! + scene.boxes.height[b]!);
+    const [w, h] = [Math.max(4, to.x - from.x), Math.max(3, to.y - from.y)];
+    ctx.fillStyle = theme.changes[kind - 1]!.accent;
+    ctx.fillRect((from.x + to.x - w) / 2, (from.y + to.y - h) / 2, w, h);
+  }
 }

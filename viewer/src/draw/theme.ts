@@ -43,7 +43,7 @@ export interface Theme {
   dimmed: number;
   viewport: string;
   /** By place in CHANGES: added, removed, changed, fused, split, rewritten, moved. */
-  changes: ChangeColours[];
+  changes: ChangeColours[]; // in the order of CHANGES
 }
 
 export interface ChangeColours {
@@ -83,13 +83,13 @@ export const light: Theme = {
   dimmed: 0.28,
   viewport: '#2f6feb',
   changes: [
-    { accent: '#15803d', tint: '#dcf5e3' },
-    { accent: '#c81e2b', tint: '#fde4e4' },
-    { accent: '#a16207', tint: '#fdf0c4' },
     { accent: '#7c3aed', tint: '#ede6fe' },
     { accent: '#0e7490', tint: '#d8f3f8' },
     { accent: '#1d4ed8', tint: '#dbe7fe' },
+    { accent: '#a16207', tint: '#fdf0c4' },
     { accent: '#5b6475', tint: '#e8ebf0' },
+    { accent: '#c81e2b', tint: '#fde4e4' },
+    { accent: '#15803d', tint: '#dcf5e3' },
   ],
 };
 
@@ -124,13 +124,13 @@ export const dark: Theme = {
   dimmed: 0.26,
   viewport: '#6aa5ff',
   changes: [
-    { accent: '#4ade80', tint: '#12351f' },
-    { accent: '#ff7b7b', tint: '#421a1d' },
-    { accent: '#f5c542', tint: '#3b2f0c' },
     { accent: '#b794ff', tint: '#2e2152' },
     { accent: '#4dd4ec', tint: '#0f3640' },
     { accent: '#7aa8ff', tint: '#172c57' },
+    { accent: '#f5c542', tint: '#3b2f0c' },
     { accent: '#a3adbd', tint: '#2a303b' },
+    { accent: '#ff7b7b', tint: '#421a1d' },
+    { accent: '#4ade80', tint: '#12351f' },
   ],
 };
 

@@ -140,6 +140,7 @@ export function totals(view: View): Totals | null {
     peak: line.total[line.peak] ?? 0,
     atLeast,
     parametersAtLeast: costs.gaps.of('parameters').length > 0,
+    time: view.metrics.byNode('time', costs).reduce((sum, time) => (time > 0 ? (sum > 0 ? sum : 0) + time : sum), NaN),
   };
 }
 

@@ -88,6 +88,10 @@ export class Diffs {
     );
   }
 
+  set(stage: number, changes: StageChanges): void {
+    this.read[stage] = changes;
+  }
+
   of(stage: number): StageChanges | null {
     return this.read[stage] ?? null;
   }

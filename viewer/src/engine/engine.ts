@@ -1,24 +1,29 @@
 // The engine: holds the captures, knows what is open, makes pictures and answers questions. Runs in a worker.
 
 import { CHANGES, GHOST } from '../picture/changes.ts';
-import { buildIndex } from '../picture/spatial.ts';
+import { buildIndex, type SceneIndex } from '../picture/spatial.ts';
 import { LayoutCache } from '../layout/nested.ts';
 import { PHASES, ROLES, type Scene } from '../scene.ts';
 import { Capture, type Graph } from '../wire/capture.ts';
 import { drawnIn } from './answers.ts';
+import { beside, mirror, unfoldBoth } from './beside.ts';
+import { compare } from './compare/compare.ts';
+import { Joined } from './compare/join.ts';
 import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
 import { Costs } from './cost.ts';
 import { row } from '../wire/csr.ts';
 import { alone, comingIn, without, type Cut } from './cut.ts';
-import { classes, Diffs, replaced } from './diff.ts';
+import { classes, Diffs, replaced, type StageChanges } from './diff.ts';
 import { boxChanges, kin, overlay, type Kin } from './diffview.ts';
-import type { Aside, Calls, CaptureInfo, Commands, EngineWords, Picture, ViewOptions } from './messages.ts';
+import type { Aside, Calls, CaptureInfo, Chosen, Commands, EngineWords, Picture, ViewOptions } from './messages.ts';
 import { flow } from './flow.ts';
 import { Gradients } from './gradients.ts';
 import { Listings } from './listings.ts';
 import { Metrics } from './metrics.ts';
+import { join, ownOf, type Placement } from './own.ts';
 import { Repeats } from './repeats.ts';
+import { columnsOf } from './separated.ts';
 import { buildScene } from './scene.ts';
 import { purpose, unread } from './story.ts';
 import { kindsOf } from './kinds.ts';
@@ -27,11 +32,13 @@ import { buildTree, type Tree } from './tree.ts';
 import { asking, isQuestion, QUESTIONS, type Ask } from './questions.ts';
 import { newGround, type Arranged, type Ground, type View } from './view.ts';
 import { nothingVisible, visible, type Visible } from './visible.ts';
+import { wholeOf } from './pieces.ts';
 import { rehearse } from './warm.ts';
 
 const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes …
 const [FEWEST_BOXES, MOST_FIRST_BOXES] = [8, 80]; // … or this many, where it would show next to nothing;
-const [FEWEST_OF_STEP, MOST_OF_STEP] = [18, 180]; // the same for all columns of a training step together
+const FEWEST_OF_STEP = 14; // the same for all columns of a training step together …
+const MOST_OF_STEP = [FIRST_BOXES, 50, 64, 90]; // … or as many as one of these, where there is no other way
 const [INIT, FORWARD, OPTIMIZER] = [PHASES.indexOf('init'), PHASES.indexOf('forward'), PHASES.indexOf('optimizer')];
 const MOST_COMPARED = 1000; // children of a group, to know how many boxes it would be
 const MOST_KEPT = 1e8; // bytes, and steps, of what was open at earlier times
@@ -42,6 +49,17 @@ const REHEARSED = 4;
 const MOST_REHEARSED = 250_000;
 const NUMBERS = new Intl.NumberFormat('en');
 const CONSTANT = ROLES.indexOf('constant');
+/** The stage of a capture that is all its graphs as one; no stage of a framework's has this name. */
+const ALL_GRAPHS = 'all graphs';
+const NO_INDEX = {} as SceneIndex; // until it is made
+
+/** How far a training step is opened. */
+interface Opening {
+  step?: boolean; // forward and backward together
+  without?: number; // a phase that stays closed
+  firstTurn?: boolean; // where forward and backward take turns: the first alone
+  tried?: boolean; // only counted
+}
 
 interface Entry {
   info: CaptureInfo;
@@ -66,9 +84,9 @@ export class Engine implements Served<Commands> {
   /** Of a picture: what stands on edges, by value. */
   edgeWords: readonly string[] | null = null;
   private entries: Entry[] = [];
+  private seams = new WeakMap<Capture, ReadonlyMap<number, string>>(); // of all graphs as one: what stands for breaks, and why
   private views = new Map<string, View>();
   private view!: View; // from the first stage() on
-  private toward = -1; // the stage whose changes are marked in the picture of the one before it
   /** What the page looks boxes up in; a picture without a pointer does without. */
   indexOf: typeof buildIndex = buildIndex;
   /** How many operators, in words of the page's language. */
@@ -127,8 +145,34 @@ export class Engine implements Served<Commands> {
   // -- captures -----------------------------------------------------------------------------------
 
   async load(data: Content, name: string): Promise<CaptureInfo> {
-    const capture = await Capture.open(await bytesOf(data));
+    return this.enter(await Capture.open(await bytesOf(data)), name);
+  }
+
+  /** Two stages as a capture of their own, with what is different between them. */
+  async compare(before: Chosen, after: Chosen): Promise<CaptureInfo> {
+    const place = ({ capture: id, stage }: Chosen) => {
+      const { capture, info } = this.entries[id]!;
+      const { name } = capture.manifest.stages[stage]!;
+      return { capture, stage, name: info.stages.length > 1 ? `${info.name} · ${name}` : info.name };
+    };
+    const joined = Joined.of(place(before), place(after));
+    const [then, now] = joined.manifest.stages;
+    const graphs = [await joined.graph(then!.graph), await joined.graph(now!.graph)] as const;
+    const { changes, links } = await compare(...graphs, joined.pools, (index) => joined.graph(index));
+    joined.link(links);
+    const touched = new Set(changes.flatMap((change) => change.before));
+    return this.enter(joined, `${then!.name} ↔ ${now!.name}`, { before: 0, changes, same: graphs[0].nodes - touched.size });
+  }
+
+  /** The bytes of a capture: its file, and what came later. */
+  bytes(id: number): Uint8Array[] {
+    return this.entries[id]!.capture.files.map((bytes) => bytes.slice());
+  }
+
+  private async enter(capture: Capture, name: string, changed?: StageChanges): Promise<CaptureInfo> {
     const { manifest } = capture;
+    const whole = await wholeOf(capture);
+    if (whole) capture.add({ name: ALL_GRAPHS, after: null, seconds: null, warnings: [] }, whole.graph);
     const stages = [];
     for (const stage of manifest.stages) {
       const graph = await capture.graph(stage.graph);
@@ -137,7 +181,7 @@ export class Engine implements Served<Commands> {
       for (let i = 0; i < graph.nodes; i++) phases[graph.phase[i]!]!++;
       stages.push({
         name: stage.name,
-        nodes: graph.nodes,
+        nodes: graph.nodes - (whole && stage.name === ALL_GRAPHS ? whole.seams.length : 0),
         values: graph.values,
         edges: graph.useValue.includes(-1) ? graph.useValue.filter((value) => value >= 0).length : graph.useValue.length,
         after: stage.after,
@@ -148,6 +192,7 @@ export class Engine implements Served<Commands> {
         listings: texts.kinds,
         linked: texts.linked,
         seconds: stage.seconds ?? null,
+        seams: whole && stage.name === ALL_GRAPHS ? whole.seams.length : 0,
         changes: null as CaptureInfo['stages'][number]['changes'],
       });
     }
@@ -156,6 +201,7 @@ export class Engine implements Served<Commands> {
       stages.map((stage) => stage.nodes),
     );
     await diffs.load();
+    if (changed) diffs.set(1, changed);
     for (const [i, stage] of stages.entries()) {
       const diff = diffs.of(i);
       if (!diff) continue;
@@ -166,6 +212,9 @@ export class Engine implements Served<Commands> {
       stage.changes = { before: diff.before, counts, touched, same: diff.same };
     }
     const sources = Array.from({ length: capture.sources.path.length }, (_, i) => capture.sources.path.at(i));
+    const own = (await Promise.all(stages.map((_, i) => ownOf(capture, i))))
+      .flat()
+      .filter(({ name }, i, all) => all.findIndex((one) => one.name === name) === i);
     const info: CaptureInfo = {
       id: this.entries.length,
       name,
@@ -175,10 +224,12 @@ export class Engine implements Served<Commands> {
       warnings: manifest.warnings,
       stages,
       sources,
-      metrics: Metrics.names(capture),
+      metrics: [...Metrics.names(capture), ...own.map(({ name }) => name)],
+      own: own.map(({ name, unit, isText }) => ({ name, unit, isText })),
       costs: Costs.has(capture),
       facts: [...new Set(manifest.tables.map(({ fact }) => fact ?? ''))],
     };
+    if (whole) this.seams.set(capture, new Map(whole.seams.map(({ node, reason }) => [node, reason])));
     this.entries.push({ info, capture, diffs });
     return info;
   }
@@ -186,6 +237,13 @@ export class Engine implements Served<Commands> {
   async stage(id: number, stage: number, options: ViewOptions): Promise<Picture> {
     const before = this.shown && this.view.capture === this.entries[id]!.capture ? this.view : null;
     this.view = await this.viewOf(id, stage, options, before);
+    const diff = options.aligned ? this.view.diffs.of(stage) : null;
+    if (diff) {
+      this.view.twin = {
+        view: await this.viewOf(id, diff.before, plainly(options), null),
+        map: await this.view.diffs.map(diff.before, stage),
+      };
+    }
     return this.picture();
   }
 
@@ -231,18 +289,26 @@ export class Engine implements Served<Commands> {
 
   // -- stages -------------------------------------------------------------------------------------
 
-  /** Another call about another stage, while this one stays in view. `toward`: the stage whose changes are marked. */
-  async aside(stage: number, toward: number, call: Aside, args: unknown[]): Promise<unknown> {
+  /** A question about another stage, while this one stays in view. */
+  async aside(stage: number, call: Aside, args: unknown[]): Promise<unknown> {
     const kept = this.view;
     try {
-      this.view = await this.viewOf(kept.id, stage, { ...kept.options, overlay: undefined }, call === 'stage' ? kept : null);
-      this.toward = toward;
-      if (call === 'stage') return this.picture();
+      this.view = await this.viewOf(kept.id, stage, plainly(kept.options), null);
       return await this.answer(call, args);
     } finally {
       this.view = kept;
-      this.toward = -1;
     }
+  }
+
+  /** Open something in the stage that is drawn beside this one; what both have opens in both. */
+  beside(call: 'open' | 'unfold' | 'reveal', args: unknown[]): Picture {
+    const kept = this.view;
+    if (!kept.twin || !kept.options.aligned) return this.picture();
+    this.view = kept.twin.view;
+    (this[call] as (...of: unknown[]) => Picture)(...args);
+    this.view = kept;
+    mirror(kept.twin.view, kept);
+    return this.picture();
   }
 
   /** Which items of the picture of another stage (as it was last shown) are which of this one. */
@@ -298,6 +364,7 @@ export class Engine implements Served<Commands> {
       plumbing: options.plumbing ? undefined : ground.plumbing,
       purpose: (members) => purpose(members, (node) => [ground.kinds(ground.graph.op[node]!), ground.titles.of(node)]),
       plumbingNames: this.words.plumbing,
+      gather: (node) => row(ground.outputs, node)[0] ?? -1,
     });
     const [open, unfolded] = [new Uint8Array(tree.groups), new Uint8Array(tree.groups)];
     open[0] = 1;
@@ -319,50 +386,88 @@ export class Engine implements Served<Commands> {
       cache: new LayoutCache(),
       repeats: new Repeats(ground.graph, tree, drawn, () => ground.outputs, kin),
       visible: ground.visible ?? nothingVisible(),
+      twin: ground.twin ?? null,
+      apart: ground.apart ?? new Set(),
     });
   }
 
-  /** Open groups as long as the picture stays readable: all of a level or none, so that equal things look equal. */
+  /** Open groups as long as the picture stays readable. */
   private openAtFirst(view: View): void {
-    const step = isTurned(view.options) && view.tree.isPhase.includes(1);
-    if (
-      step &&
-      (this.openLevels(view, FIRST_BOXES, false) >= FEWEST_OF_STEP || this.openLevels(view, MOST_OF_STEP, false) >= FEWEST_OF_STEP)
-    )
+    const { tree } = view;
+    if (!isTurned(view.options) || !tree.isPhase.includes(1)) {
+      if (this.openLevels(view, FIRST_BOXES).boxes < FEWEST_BOXES) this.openLevels(view, MOST_FIRST_BOXES);
       return;
-    if (this.openLevels(view, FIRST_BOXES) < FEWEST_BOXES) this.openLevels(view, MOST_FIRST_BOXES);
+    }
+    // Of a step, all columns open equally far. Where that is too much, the optimizer stays closed, or all turns but the first.
+    const ways: Opening[] = [{}, { without: OPTIMIZER }];
+    if (tree.inTurns) ways.push({ firstTurn: true }, { firstTurn: true, without: OPTIMIZER });
+    for (const most of MOST_OF_STEP) {
+      let best: { boxes: number; levels: number; way: Opening } | null = null;
+      for (const way of ways) {
+        const { boxes, levels } = this.openLevels(view, most, { ...way, step: true, tried: true });
+        if (!best || levels > best.levels) best = { boxes, levels, way };
+      }
+      if (best!.boxes < FEWEST_OF_STEP && most !== MOST_OF_STEP.at(-1)) continue;
+      this.openLevels(view, most, { ...best!.way, step: true });
+      return;
+    }
   }
 
-  /** How many boxes there are then. */
-  private openLevels(view: View, most: number, forwardAlone = true): number {
+  /** Opens all of a level or none, so that equal things look equal; answers how many boxes and how many open levels there are then. */
+  private openLevels(view: View, most: number, how: Opening = {}): { boxes: number; levels: number } {
     const { tree } = view;
     const inside = (g: number) => shownInside(view, g);
     // What is opened stays a box, around the others.
     const grows = (groups: number[]) => groups.reduce((sum, g) => sum + inside(g).boxes, 0);
     let { boxes, groups } = inside(0);
-    boxes += inputsOf(view).length + (forwardAlone ? 0 : 1); // and the loss
+    boxes += inputsOf(view).length + (how.step ? 1 : 0); // and the loss
+    let levels = 0;
     while (groups.length) {
       let level = groups.filter((g) => {
         // What only builds the modules stays closed, and so do modules without modules inside.
         if (tree.phase[g] === INIT && inside(g).boxes > 4) return false;
+        if (tree.phase[g] === how.without || (how.firstTurn && tree.isPhase[g] && tree.part[g]! > 1)) return false;
         // The optimizer opens as far as the modules that it updates.
         if (tree.phase[g] === OPTIMIZER && !tree.isPhase[g] && view.kin(g).length) return false;
         return inside(g).boxes <= Math.min(most, MOST_FIRST_BOXES) && (tree.isPhase[g] || inside(g).groups.length > 0 || inside(g).folds);
       });
-      level = [...new Set(level.flatMap((g) => [g, ...view.kin(g).filter((other) => groups.includes(other))]))];
+      const kin = (g: number) => view.kin(g).filter((other) => groups.includes(other) && tree.phase[other] !== how.without);
+      level = [...new Set(level.flatMap((g) => [g, ...kin(g)]))];
       // Where forward and backward are too much together, the forward pass says more about a model.
-      if (forwardAlone && boxes + grows(level) > most && boxes < most / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
-      if (grows(level) > 0 && boxes + grows(level) > most) return boxes;
+      if (!how.step && boxes + grows(level) > most && boxes < most / 2) level = level.filter((g) => tree.phase[g] === FORWARD);
+      if (!level.length || (grows(level) > 0 && boxes + grows(level) > most)) break;
       boxes += grows(level);
-      for (const g of level) view.open[g] = 1;
+      levels++;
+      if (!how.tried) for (const g of level) view.open[g] = 1;
       groups = level.flatMap((g) => inside(g).groups);
     }
-    return boxes;
+    return { boxes, levels };
   }
 
   // -- pictures -----------------------------------------------------------------------------------
 
   private picture(): Picture {
+    const { view } = this;
+    const twin = view.options.aligned ? view.twin : null;
+    view.apart = new Set();
+    if (twin) {
+      const options = plainly(view.options);
+      if (JSON.stringify(twin.view.options) !== JSON.stringify(options)) this.arrange(twin.view, options);
+      mirror(view, twin.view);
+      unfoldBoth(view, twin.view);
+    }
+    const now = this.drawn(view.byNode);
+    if (!twin) return { ...now, index: this.indexOf(now.scene) };
+    this.view = twin.view;
+    const then = this.drawn(classes(view.diffs.of(view.stage), 'before', twin.view.graph.nodes));
+    this.view = view;
+    const [right, left] = beside(then, now, twin, view);
+    const indexed = (picture: Picture): Picture => ({ ...picture, index: this.indexOf(picture.scene) });
+    return { ...indexed(right), beside: { ...left, picture: indexed(left.picture) } };
+  }
+
+  /** The picture of the view, without an index; `kinds`: the change of each operator. */
+  private drawn(kinds: Uint8Array): Picture {
     const { view } = this;
     const { graph, tree } = view;
     const drawn = this.draw(view.open, view.cache);
@@ -378,13 +483,18 @@ export class Engine implements Served<Commands> {
     const saved = PHASES.map(() => 0);
     const own = tree.nodes - view.ghosts.length;
     view.kept.forEach((value, node) => value >= 0 && node < own && saved[graph.phase[node]!]!++);
-    const kinds = this.toward >= 0 ? classes(view.diffs.of(this.toward), 'before', graph.nodes) : view.byNode;
     const { views, plumbing } = view;
     const aside = { saved, views: 0, plumbing: 0 };
     for (let node = 0; node < Math.min(own, views.length); node++) if (views[node]! >= 0) aside.views++;
     for (let node = 0; node < own; node++) aside.plumbing += plumbing[node]!;
     const hidden = [...(view.cut?.hidden ?? [])];
-    return { scene, index: this.indexOf(scene), open, unfolded, hidden, ...aside, ...boxChanges(view, kinds) };
+    const seams = [...this.seamsOf(view).keys()].map((node) => view.visible.nodeBox[node]!).filter((box) => box >= 0);
+    return { scene, index: NO_INDEX, open, unfolded, hidden, seams, ...aside, ...boxChanges(view, kinds) };
+  }
+
+  /** By operator of the view: why the graph before it ended. */
+  private seamsOf({ capture, stage }: View): ReadonlyMap<number, string> {
+    return (capture.manifest.stages[stage]!.name === ALL_GRAPHS && this.seams.get(capture)) || new Map();
   }
 
   /** What is visible with these groups open, and where it is. */
@@ -394,7 +504,7 @@ export class Engine implements Served<Commands> {
     const inputs = inputsOf(view);
     let shown = visible({ ...graph, ...view.flow }, tree, {
       open,
-      unfolded: view.unfolded,
+      unfolded: view.apart.size ? view.unfolded.map((one, g) => (view.apart.has(g) ? 1 : one)) : view.unfolded,
       repeats: view.repeats,
       inputs,
       weight: (value) => types.bytes(graph.type[value]!),
@@ -421,6 +531,7 @@ export class Engine implements Served<Commands> {
       drawnWords: this.words,
       place: (value) => view.gradients.place(value),
       words: this.edgeWords,
+      note: (node) => this.seamsOf(view).get(node) ?? '',
     });
     return { visible: shown, scene, rows: turned?.turn.row ?? null };
   }
@@ -569,11 +680,24 @@ export class Engine implements Served<Commands> {
     await capture.attach(await bytesOf(data));
     for (const view of this.views.values()) {
       if (view.capture !== capture) continue;
-      view.metrics.columns = Metrics.names(capture);
       view.metrics.costs = null; // read again when it is asked for
+      await view.metrics.loadOwn();
     }
     info.costs = Costs.has(capture);
-    return (info.metrics = Metrics.names(capture));
+    return (info.metrics = [...Metrics.names(capture), ...info.own.map(({ name }) => name)]);
+  }
+
+  /** A table of the user's own, joined to the capture in view. */
+  async addTable(name: string, text: string): Promise<{ joined: Placement; info: CaptureInfo }> {
+    const { capture, id } = this.view;
+    const joined = await join(capture, name, columnsOf(name, text));
+    const { info } = this.entries[id]!;
+    const stages = await Promise.all(capture.manifest.stages.map((_, i) => ownOf(capture, i)));
+    const made = stages.flat().filter((column) => joined.columns.includes(column.name));
+    info.own = [...info.own, ...made.map(({ name: of, unit, isText }) => ({ name: of, unit, isText }))];
+    info.metrics = [...info.metrics, ...joined.columns];
+    for (const view of this.views.values()) if (view.capture === capture) await view.metrics.loadOwn();
+    return { joined, info };
   }
 
   /** Read what operators cost and took, before a call that asks for it: the first picture does not wait for that. */
@@ -582,6 +706,11 @@ export class Engine implements Served<Commands> {
     metrics.costs ??= await Costs.read(capture, stage);
     await metrics.measured;
   }
+}
+
+/** Of a stage by itself. */
+function plainly(options: ViewOptions): ViewOptions {
+  return { ...options, overlay: undefined, aligned: undefined };
 }
 
 /** What an open group shows: how many boxes, which groups are boxes of their own, and whether equal neighbours are one box. */
@@ -624,8 +753,21 @@ function kinOf(tree: Tree): (group: number) => readonly number[] {
   // What updates the parameters of a single module stays one box.
   const isUpdate = (g: number) =>
     tree.phase[g] === OPTIMIZER && row(tree.childGroups, g).every((c) => byScope.get(tree.scope[c]!)!.length < 2);
+  const sections = new Map<string, number[]>();
+  for (let g = 1; g < tree.groups; g++) {
+    if (tree.section[g]! < 0) continue;
+    const key = `${tree.scope[g]}/${tree.section[g]}`;
+    const list = sections.get(key);
+    if (list) list.push(g);
+    else sections.set(key, [g]);
+  }
+  const twins = (group: number) => sections.get(`${tree.scope[group]}/${tree.section[group]}`)!.filter((g) => g !== group);
   return (group) =>
-    plain(group) ? (byScope.get(tree.scope[group]!) ?? []).filter((g) => tree.phase[g] !== tree.phase[group] && !isUpdate(g)) : [];
+    tree.section[group]! >= 0
+      ? twins(group)
+      : plain(group)
+        ? (byScope.get(tree.scope[group]!) ?? []).filter((g) => tree.phase[g] !== tree.phase[group] && !isUpdate(g))
+        : [];
 }
 
 /** By operator: the value for which it is passed over in a picture of these options, or -1; empty where there is none. */

@@ -22,8 +22,8 @@ export class Gradients {
     if (table) {
       const index = table.int32('index');
       if (table.has(columns.place!)) {
-        const known = table.values(columns.place!.replace('column ', 'known '));
-        table.values(columns.place!).forEach((place, row) => known[row] && places.set(index[row]!, String(place)));
+        const place = table.texts(columns.place!); // empty where it is not known
+        index.forEach((value, row) => place.at(row) && places.set(value, place.at(row)));
       }
       const numbers = (names: readonly string[]) =>
         names.filter((of) => table.has(columns[of]!)).map((of) => [of, table.numbers(columns[of]!)] as const);

@@ -3,6 +3,8 @@
 import { drawnItem, isOperator, outerNodes } from './diffview.ts';
 import type { ChangeRow, FateRow } from './messages.ts';
 import { paths } from './names.ts';
+import type { Graph, Pools } from '../wire/capture.ts';
+import { scopePath } from '../wire/scopes.ts';
 import type { View } from './view.ts';
 
 const MOST_LABELS = 12;
@@ -42,15 +44,37 @@ async function ofGhost({ diffs, stage, ghosts }: View, index: number, to: number
 }
 
 /** What the stage in view changed. Operators before are ghosts where those are drawn, else -1 and those of the other stage. */
-export function changes(view: View): ChangeRow[] {
-  const { diffs, stage, tree, ghosts } = view;
+export async function changes(view: View): Promise<ChangeRow[]> {
+  const { diffs, stage, tree, ghosts, capture } = view;
+  const found = diffs.of(stage);
+  if (!found) return [];
+  const [then, now] = await Promise.all([found.before, stage].map((at) => capture.graph(capture.manifest.stages[at]!.graph)));
   const ghost = new Map(ghosts.map((node, i) => [node, tree.nodes - ghosts.length + i]));
-  return (diffs.of(stage)?.changes ?? []).map((change, index) => ({
+  return found.changes.map((change, index) => ({
     index,
     ...change,
+    where: whereIs(capture.pools, change.after.length ? now! : then!, change.after.length ? change.after : change.before),
     items: change.after.map((node) => drawnItem(view, node)),
     ghosts: change.before.flatMap((node) => ghost.get(node) ?? []),
   }));
+}
+
+/** `layer2/1/relu`: the module of an operator, with its name where that module has several; of several operators what they share. */
+function whereIs(pools: Pools, graph: Graph, nodes: number[]): string {
+  const parts = (node: number) => scopePath(pools, graph.scope[node]!).split('/');
+  const [first, ...rest] = nodes.map(parts);
+  let shared = first!.length;
+  for (const other of rest) while (shared && other.slice(0, shared).join('/') !== first!.slice(0, shared).join('/')) shared--;
+  const path = first!.slice(0, shared).join('/');
+  if (nodes.length > 1) return path;
+  const name = pools.strings.at(graph.name[nodes[0]!]!);
+  const last = first!.at(-1)!;
+  return !name || !path || isAlone(graph, nodes[0]!) ? path || name : name.endsWith(last) ? path : `${path}/${name}`;
+}
+
+/** The only operator of its module. */
+function isAlone({ scope, nodes }: Graph, node: number): boolean {
+  return (node === 0 || scope[node - 1] !== scope[node]) && (node + 1 === nodes || scope[node + 1] !== scope[node]);
 }
 
 /** What becomes of an operator in every stage. */

@@ -2,7 +2,10 @@
 
 import { PHASES } from '../scene.ts';
 import { scopePath } from '../wire/scopes.ts';
+import { ALIKE, SECTION } from './tree.ts';
 import type { View } from './view.ts';
+
+const GATHERED: Record<number, string> = { [ALIKE]: 'alike', [SECTION]: 'section' };
 
 export function paths(view: View, items: number[]): string[] {
   return items.map((item) => pathOf(view, item));
@@ -15,7 +18,7 @@ function pathOf({ tree, capture }: View, item: number): string {
   const phase = tree.phase[g]! >= 0 ? PHASES[tree.phase[g]!] : '';
   const label = tree.labels.get(g);
   if (label !== undefined) return `@${tree.first[g]}/${label}`;
-  if (tree.purpose[g]! >= 0) return `@${tree.first[g]}/plumbing`;
+  if (tree.purpose[g]! >= 0) return `@${tree.first[g]}/${GATHERED[tree.purpose[g]!] ?? 'plumbing'}`;
   const part = tree.part[g]! > 1 ? `*${tree.part[g]}` : '';
   return `${phase}:${scopePath(capture.pools, tree.scope[g]!)}${part}`;
 }

@@ -13,7 +13,8 @@ export interface Grouping {
   isPhase: number[];
   part: number[]; // 0: whole; else which of the parts of its module it is …
   parts: number[]; // … of how many
-  plumbing: number[]; // 1: arithmetic beside what the module does (story.ts)
+  gathered: number[]; // why it is there, where it is no module (gather.ts)
+  section: number[]; // which of the stretches of its module it is, or -1
   labels: Map<number, string>;
   nodeGroup: Int32Array; // the group around each operator that is drawn, or -1
 }
@@ -30,14 +31,14 @@ export interface Flow {
  * Only modules for which `ran` is set were in that phase.
  */
 export function followLead(groups: Grouping, lead: number, ran: Uint8Array): void {
-  const { parent, scope, phase, isPhase, labels, plumbing, nodeGroup } = groups;
+  const { parent, scope, phase, isPhase, labels, gathered, nodeGroup } = groups;
   const leading = new Set<number>();
   for (let g = 1; g < parent.length; g++) if (phase[g] === lead) leading.add(scope[g]!);
   const own = new Uint8Array(parent.length);
   for (const g of nodeGroup) if (g >= 0) own[g] = 1;
   const gone = new Set<number>();
   for (let g = 1; g < parent.length; g++) {
-    if (phase[g] === lead || isPhase[g] || own[g] || labels.has(g) || plumbing[g]) continue;
+    if (phase[g] === lead || isPhase[g] || own[g] || labels.has(g) || gathered[g]) continue;
     if (ran[scope[g]!] && !leading.has(scope[g]!)) gone.add(g);
   }
   if (!gone.size) return;
@@ -94,15 +95,28 @@ function spans({ parent, nodeGroup }: Grouping) {
 }
 
 /** One more group like another; answers its number. */
-export function addGroup({ scope, phase, isPhase, part, parts, plumbing, labels, parent }: Grouping, like: number, around: number): number {
+export function addGroup(groups: Grouping, like: number, around: number): number {
+  const { scope, phase, isPhase, part, parts, gathered, section, labels, parent } = groups;
   scope.push(scope[like]!);
   phase.push(phase[like]!);
   isPhase.push(isPhase[like]!);
   part.push(0);
   parts.push(0);
-  plumbing.push(plumbing[like]!);
+  gathered.push(gathered[like]!);
+  section.push(section[like]!);
   const label = labels.get(like);
   if (label !== undefined) labels.set(parent.length, label);
+  return parent.push(around) - 1;
+}
+
+/** A group in another, for some of what is in that. */
+export function addTo(groups: Grouping, around: number, why: number): number {
+  const { scope, phase, isPhase, part, parts, gathered, section, parent } = groups;
+  scope.push(scope[around]!);
+  phase.push(phase[around]!);
+  for (const column of [isPhase, part, parts]) column.push(0);
+  gathered.push(why);
+  section.push(-1);
   return parent.push(around) - 1;
 }
 
@@ -111,6 +125,8 @@ class Order {
   private uses: Csr | undefined;
   private readonly at: Int32Array; // the number of an operator among those of the level that is looked at, or -1
   private readonly gone = new Set<number>(); // groups that gave way to what they held
+  private readonly refused = new Set<number>(); // groups that cannot be one by taking in operators around them
+  private readonly guests = new Map<number, number>(); // operators that are drawn in a module of the module that they are in
 
   constructor(
     private readonly groups: Grouping,
@@ -145,12 +161,12 @@ class Order {
 
   /** One operator needs no box around it. */
   private free(): void {
-    const { nodeGroup, plumbing, parent } = this.groups;
+    const { nodeGroup, gathered, parent } = this.groups;
     const size = new Int32Array(parent.length);
     for (const g of nodeGroup) if (g >= 0) size[g]!++;
     for (let i = 0; i < nodeGroup.length; i++) {
       const g = nodeGroup[i]!;
-      if (g >= 0 && plumbing[g] && size[g] === 1) nodeGroup[i] = parent[g]!;
+      if (g >= 0 && gathered[g] && size[g] === 1) nodeGroup[i] = parent[g]!;
     }
   }
 
@@ -223,10 +239,13 @@ class Order {
         else if (!list.includes(part[i]!)) list.push(part[i]!);
       }
       const broken = [...parts].filter(([, list]) => list.length > 1);
+      const takes = broken.filter(([c]) => this.takeIn(c, nodes, source, target, childOf));
+      if (takes.length) continue;
+      for (const [c] of broken) this.giveBack(c, level, nodes, childOf);
       // What only holds modules gives way to them; then there may be nothing left to cut.
       const own = new Set(broken.length ? nodes.map((v) => groups.nodeGroup[v]!) : []);
       const holders = new Set(
-        broken.flatMap(([c]) => (own.has(c) || groups.isPhase[c] || groups.labels.has(c) || groups.plumbing[c] ? [] : [c])),
+        broken.flatMap(([c]) => (own.has(c) || groups.isPhase[c] || groups.labels.has(c) || groups.gathered[c] ? [] : [c])),
       );
       if (holders.size) {
         for (const c of holders) this.dissolve(c, level);
@@ -237,6 +256,36 @@ class Order {
       break;
     }
     for (const v of nodes) at[v] = -1;
+  }
+
+  /**
+   * A few operators of the module around it that run between those of a module (a concatenation, a resize) are drawn in its
+   * box: then it is one. Answers whether it took any in.
+   */
+  private takeIn(child: number, nodes: number[], source: Int32Array, target: Int32Array, childOf: Int32Array): boolean {
+    const { gathered, labels, nodeGroup } = this.groups;
+    if (this.refused.has(child) || gathered[child] || labels.has(child)) return false;
+    const between = nodesBetween(nodes.length, source, target, (i) => childOf[nodes[i]!] === child);
+    const own = nodes.reduce((n, v) => n + (childOf[v] === child ? 1 : 0), 0);
+    if (!between.length || between.length > own / 6 || between.some((i) => childOf[nodes[i]!]! >= 0)) return false;
+    for (const i of between) {
+      const v = nodes[i]!;
+      this.guests.set(v, child);
+      childOf[v] = nodeGroup[v] = child;
+    }
+    return true;
+  }
+
+  /** What a module took in for nothing, because it has to be cut all the same. */
+  private giveBack(child: number, level: number, nodes: number[], childOf: Int32Array): void {
+    if (this.refused.has(child)) return;
+    this.refused.add(child);
+    for (const v of nodes) {
+      if (this.guests.get(v) !== child) continue;
+      this.guests.delete(v);
+      childOf[v] = -1;
+      this.groups.nodeGroup[v] = level;
+    }
   }
 
   private edgesAmong(nodes: number[]): { source: Int32Array; target: Int32Array } {
@@ -294,8 +343,28 @@ class Order {
   }
 }
 
+/** Nodes on the way from some to some of them. */
+function nodesBetween(n: number, source: Int32Array, target: Int32Array, isOne: (i: number) => boolean): number[] {
+  const reach = (from: Int32Array, to: Int32Array): Uint8Array => {
+    const next = csr(from, n, to);
+    const seen = new Uint8Array(n);
+    const todo: number[] = [];
+    for (let i = 0; i < n; i++) if (isOne(i)) todo.push(i);
+    for (let i = todo.pop(); i !== undefined; i = todo.pop()) {
+      for (const j of row(next, i)) {
+        if (seen[j] || isOne(j)) continue;
+        seen[j] = 1;
+        todo.push(j);
+      }
+    }
+    return seen;
+  };
+  const [after, before] = [reach(source, target), reach(target, source)];
+  return Array.from(after.keys()).filter((i) => after[i] && before[i]);
+}
+
 /** Without the groups that nothing is in any more; parents before children again, siblings by their first operator. */
-function tidy(groups: Grouping, gone: ReadonlySet<number>): void {
+export function tidy(groups: Grouping, gone: ReadonlySet<number>): void {
   const { first, size } = spans(groups);
   const children = childrenOf(groups.parent);
   const order: number[] = [];
@@ -314,7 +383,7 @@ function tidy(groups: Grouping, gone: ReadonlySet<number>): void {
   const part = pick(groups.part);
   const parts = part.map(() => 0);
   const key = (i: number) =>
-    `${parent[i]}/${groups.scope[order[i]!]}/${groups.phase[order[i]!]}/${groups.plumbing[order[i]!]}/${labels.get(i) ?? ''}`;
+    `${parent[i]}/${groups.scope[order[i]!]}/${groups.phase[order[i]!]}/${groups.gathered[order[i]!]}/${labels.get(i) ?? ''}`;
   part.forEach((p, i) => p > 0 && count.set(key(i), (count.get(key(i)) ?? 0) + 1));
   const seen = new Map<string, number>();
   part.forEach((p, i) => {
@@ -324,8 +393,9 @@ function tidy(groups: Grouping, gone: ReadonlySet<number>): void {
     [part[i], parts[i]] = count.get(k)! > 1 ? [seen.get(k)!, count.get(k)!] : [0, 0];
   });
   for (let i = 0; i < groups.nodeGroup.length; i++) if (groups.nodeGroup[i]! >= 0) groups.nodeGroup[i] = number.get(groups.nodeGroup[i]!)!;
-  const [scope, phase, isPhase, plumbing] = [pick(groups.scope), pick(groups.phase), pick(groups.isPhase), pick(groups.plumbing)];
-  Object.assign(groups, { parent, scope, phase, isPhase, part, parts, plumbing, labels });
+  const [scope, phase, isPhase] = [pick(groups.scope), pick(groups.phase), pick(groups.isPhase)];
+  const [gathered, section] = [pick(groups.gathered), pick(groups.section)];
+  Object.assign(groups, { parent, scope, phase, isPhase, part, parts, gathered, section, labels });
 }
 
 function childrenOf(parent: number[]): Csr {

@@ -10,7 +10,7 @@ import { convexParts } from './convex.ts';
 import { csr, row, type Csr } from '../wire/csr.ts';
 import type { Tree } from './tree.ts';
 
-export const SHORTEST_RUN = 3;
+const SHORTEST_RUN = 3;
 
 const OPTIMIZER = PHASES.indexOf('optimizer');
 const FIXED = new Set(['parameter', 'buffer', 'constant', 'state'].map((role) => ROLES.indexOf(role as (typeof ROLES)[number])));
@@ -94,8 +94,8 @@ export class Repeats {
   }
 
   private alike(a: number, b: number): boolean {
-    const { size, phase, isPhase } = this.tree;
-    if (isPhase[a] || isPhase[b]) return false;
+    const { size, phase, isPhase, purpose } = this.tree;
+    if (isPhase[a] || isPhase[b] || purpose[a]! >= 0 || purpose[b]! >= 0) return false;
     return size[a] === size[b] && phase[a] === phase[b] && row(this.tree.childGroups, a).length === row(this.tree.childGroups, b).length;
   }
 

@@ -11,7 +11,7 @@ import { layoutTurn } from '../layout/uturn.ts';
 import { row, type Csr } from '../wire/csr.ts';
 import type { EngineWords } from './messages.ts';
 import { Titles } from './titles.ts';
-import { groupClass, groupTitle, type Tree } from './tree.ts';
+import { groupClass, groupTitle, SECTION, upTo, type Tree } from './tree.ts';
 import { bytesText } from '../text/figures.ts';
 import type { Types } from './types.ts';
 import type { Turned } from './uturn.ts';
@@ -19,6 +19,7 @@ import type { Visible } from './visible.ts';
 
 export const TITLE_SIZE = 13;
 export const DETAIL_SIZE = 11;
+const LONGEST_NOTE = 90;
 const SIDES = 26; // left strip and right padding
 const IN_HEADER = 52; // the same in the header of an open group, with the gaps between title, class and count
 const NARROWEST = 56;
@@ -94,6 +95,7 @@ interface SceneInput {
   drawnWords?: Partial<EngineWords>;
   place?: (value: number) => string; // of a gradient: the device that it lay on
   words?: readonly string[] | null; // what is written on edges, by value; there is room for it in the drawing
+  note?: (node: number) => string; // what stands below its title instead of what it makes
   fast?: boolean; // lay out as a large graph is laid out
 }
 
@@ -233,8 +235,9 @@ class BoxTexts {
     this.kind[box] = BoxKind.Op;
     this.phase[box] = graph.phase[node]!;
     const { start, item } = (this.#outputs ??= this.#input.outputs());
-    let detail: string;
-    if (start[node + 1]! === start[node]!) detail = target(graph, pools, node);
+    let detail = this.#input.note?.(node) ?? '';
+    if (detail) detail = detail.length > LONGEST_NOTE ? `${detail.slice(0, LONGEST_NOTE)}…` : detail;
+    else if (start[node + 1]! === start[node]!) detail = target(graph, pools, node);
     else {
       const made = item.subarray(start[node]!, start[node + 1]!);
       const value = made.find((one) => types.text(graph.type[one]!) !== '') ?? made[0]!;
@@ -267,8 +270,11 @@ class BoxTexts {
   #about(box: number, group: number, cls: string): string {
     const { graph, tree, types, visible: v, counts } = this.#input;
     const count = counts(tree.count[group]!);
-    const value = tree.isPhase[group] || tree.phase[group] === OPTIMIZER || tree.purpose[group]! >= 0 ? -1 : this.#result[box]!;
+    const isSection = tree.purpose[group] === SECTION;
+    const isOwn = tree.purpose[group]! < 0 || isSection;
+    const value = tree.isPhase[group] || tree.phase[group] === OPTIMIZER || !isOwn ? -1 : this.#result[box]!;
     const shape = value < 0 ? '' : v.repeat[box]! > 1 ? this.#shapes(box, value) : types.dims(graph.type[value]!);
+    if (shape && isSection) return `${count} → ${shape}`;
     if (shape) return cls ? `${cls} → ${shape}` : `→ ${shape}`;
     return cls ? `${cls} · ${count}` : count;
   }
@@ -392,12 +398,6 @@ function seenAs({ graph, types, visible: v, read }: SceneInput, titles: Titles, 
   }
   const shape = graph.type[seen] === graph.type[value] ? '' : types.dims(graph.type[seen]!);
   return [...new Set(through)].join(', ') + (shape ? ` → ${shape}` : '');
-}
-
-/** `h.0 … 11`: what the last name shares with the first is not said again. */
-function upTo(first: string, last: string): string {
-  const shared = first.lastIndexOf('.') + 1;
-  return `${first} … ${shared && last.startsWith(first.slice(0, shared)) ? last.slice(shared) : last}`;
 }
 
 /** What an operator without outputs is there for: the parameter it writes to. */

@@ -11,13 +11,13 @@ const [FORWARD, OPTIMIZER, OTHER] = [PHASES.indexOf('forward'), PHASES.indexOf('
 const [INPUT, ACTIVATION, CONSTANT] = (['input', 'activation', 'constant'] as const).map((role) => ROLES.indexOf(role));
 
 const words = (text: string) => new Set(text.split(/\s+/));
-/** The same numbers in another shape. */
+/** The same numbers in another shape, or some of them. */
 const RESHAPES = words(
   `view reshape flatten unflatten ravel squeeze unsqueeze transpose t permute movedim alias detach lift lift_fresh identity
-  contiguous expand broadcast view_as_real view_as_complex _unsafe_view _reshape_alias broadcast_to fuse_transpose`,
+  contiguous expand broadcast view_as_real view_as_complex _unsafe_view _reshape_alias broadcast_to fuse_transpose select narrow slice`,
 );
 /** The same tensor, where the type says so too. */
-const COPIES = words('copy clone to cast slice narrow select pad _to_copy dropout getitem');
+const COPIES = words('copy clone to cast pad _to_copy dropout getitem');
 /** Made of nothing, and always the same. */
 const FILLS = words('fill empty full zeros ones arange linspace eye scalar scalar_tensor constant new_zeros new_ones new_full');
 const RANDOM = words('random dropout multinomial rand randn randint normal uniform bernoulli');

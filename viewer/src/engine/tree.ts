@@ -10,8 +10,11 @@ import { PHASES } from '../scene.ts';
 import type { Bodies } from './compose.ts';
 import { csr, row, type Csr } from '../wire/csr.ts';
 import { scopeLabel } from '../wire/scopes.ts';
-import { addGroup, followLead, makeOrderly, type Grouping } from './orderly.ts';
+import { gather, Gathered } from './gather.ts';
+import { addGroup, addTo, followLead, makeOrderly, type Grouping } from './orderly.ts';
 
+/** Purposes of groups beside those of plumbing. */
+export const [ALIKE, SECTION] = [4, 5];
 const PLUMBING = ['positions and mask', 'positions', 'mask', 'plumbing'];
 
 const [FORWARD, BACKWARD, OPTIMIZER] = [PHASES.indexOf('forward'), PHASES.indexOf('backward'), PHASES.indexOf('optimizer')];
@@ -42,7 +45,9 @@ export interface Tree {
   childNodes: Csr;
   members: Csr; // as childNodes, with what is drawn inside other operators
   phaseNames: readonly string[]; // by place in PHASES, in the language of the page
-  purpose: Int8Array; // of a group of plumbing: what it is about (see story.ts); -1: of all others
+  purpose: Int8Array; // of a group of plumbing: what it is about (see story.ts); ALIKE or SECTION (gather.ts); -1: of all others
+  section: Int32Array; // of a section: its number, the same in all phases; -1 of all others
+  opTitle: (node: number) => string;
   plumbingNames: readonly string[]; // by purpose, in the language of the page
   labels: Map<number, string>; // groups that are no modules: an operator with graphs inside, and each of those graphs
 }
@@ -58,6 +63,7 @@ interface TreeOptions {
   plumbing?: Uint8Array; // operators that stand in one box beside the others of their module
   purpose?: (members: Int32Array) => number;
   plumbingNames?: readonly string[];
+  gather?: (node: number) => number; // too much is gathered: by operator its first output, or -1
   flow?: Pick<Graph, 'useNode' | 'useValue'>; // the uses that are drawn; all of them where absent
 }
 
@@ -70,6 +76,7 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
   if (options.plumbing) gatherPlumbing(grouping, options.plumbing);
   const forward = makeOrderly(grouping, { ...(options.flow ?? graph), producer: graph.producer });
   if (shown.split && grouping.phase.includes(FORWARD)) followLead(grouping, FORWARD, groups.ranForward());
+  if (options.gather) gather(grouping, graph, { ...(options.flow ?? graph), producer: graph.producer }, options.gather);
   const home = homes(graph, grouping, pools, options, shown);
   const tree = newTree(graph, grouping, home, forward, options);
   countOperators(tree, graph, shown.split);
@@ -172,7 +179,8 @@ class GroupMaker {
       nodeGroup,
       part: parent.map(() => 0),
       parts: parent.map(() => 0),
-      plumbing: parent.map(() => 0),
+      gathered: parent.map(() => Gathered.No),
+      section: parent.map(() => -1),
     };
   }
 
@@ -331,11 +339,7 @@ function gatherPlumbing(groups: Grouping, plumbing: Uint8Array): void {
     if (g < 0 || count[g]! < 2 || !others[g] || labels.has(g)) continue;
     let group = made.get(g);
     if (group === undefined) {
-      made.set(g, (group = parent.push(g) - 1));
-      groups.scope.push(groups.scope[g]!);
-      groups.phase.push(groups.phase[g]!);
-      for (const column of [groups.isPhase, groups.part, groups.parts]) column.push(0);
-      groups.plumbing.push(1);
+      made.set(g, (group = addTo(groups, g, Gathered.Plumbing)));
     }
     nodeGroup[i] = group;
   }
@@ -355,7 +359,8 @@ function listScopes(graph: Graph, { scopes }: Pools): Uint8Array {
 function homes(graph: Graph, groups: Grouping, pools: Pools, options: TreeOptions, { hidden, split }: ShownPhases): Int32Array {
   const { inlined, bodies, gone } = options;
   const { nodeGroup, scope, phase, parent, labels } = groups;
-  if (!inlined.includes(1)) return nodeGroup;
+  const guests = guestsIn(graph, groups, pools);
+  if (!inlined.includes(1)) return guests.size ? nodeGroup.map((g, i) => guests.get(i) ?? g) : nodeGroup;
   const size = new Int32Array(parent.length);
   const bodyOf = new Int32Array(parent.length).fill(-1);
   for (let i = 0; i < graph.nodes; i++) {
@@ -369,11 +374,12 @@ function homes(graph: Graph, groups: Grouping, pools: Pools, options: TreeOption
   const known = new Int32Array((inside ? bodies.owner.length + 1 : 1) * PHASES.length * scopes).fill(-1);
   for (let g = parent.length - 1; g > 0; g--) {
     size[parent[g]!]! += size[g]!; // made before its children
-    if (labels.has(g) || groups.plumbing[g]) continue;
+    if (labels.has(g) || groups.gathered[g]) continue;
     const at = key(phase[g]!, scope[g]!, bodyOf[g]!);
     if (known[at]! < 0 || size[g]! >= size[known[at]!]!) known[at] = g;
   }
   const home = nodeGroup.slice();
+  for (const [node, group] of guests) home[node] = group;
   for (let i = 0; i < graph.nodes; i++) {
     const p = graph.phase[i]!;
     if (!inlined[i] || hidden[p] || gone?.[i]) continue;
@@ -387,6 +393,29 @@ function homes(graph: Graph, groups: Grouping, pools: Pools, options: TreeOption
     }
   }
   return home;
+}
+
+/** Operators that are drawn in a module of their own module (orderly.ts), and the group that counts them. */
+function guestsIn(graph: Graph, { nodeGroup, scope, parent, isPhase, labels }: Grouping, { scopes }: Pools): Map<number, number> {
+  const found = new Map<number, number>();
+  const isWithin = new Uint8Array(scope.length).fill(2); // by group, for the operator before: 2 is not known
+  let last = -1;
+  for (let i = 0; i < nodeGroup.length; i++) {
+    const [g, s] = [nodeGroup[i]!, graph.scope[i]!];
+    if (g <= 0 || isPhase[g] || labels.has(g) || scope[g] === s) continue;
+    if (s !== last) isWithin.fill(2);
+    last = s;
+    if (isWithin[g] === 2) {
+      let at = s;
+      while (at > 0 && at !== scope[g]) at = scopes.parent[at]!;
+      isWithin[g] = at === scope[g] ? 1 : 0; // what is deeper has no group of its own
+    }
+    if (isWithin[g]) continue;
+    let around = parent[g]!;
+    while (around > 0 && !isPhase[around] && scope[around] !== s) around = parent[around]!;
+    found.set(i, around);
+  }
+  return found;
 }
 
 function newTree({ nodes }: Graph, made: Grouping, home: Int32Array, forward: boolean, options: TreeOptions): Tree {
@@ -421,7 +450,11 @@ function newTree({ nodes }: Graph, made: Grouping, home: Int32Array, forward: bo
     childNodes,
     members: home === nodeGroup ? childNodes : csr(home, groups),
     phaseNames: options.phaseNames ?? PHASES,
-    purpose: Int8Array.from(made.plumbing, (is, g) => (is ? options.purpose!(row(childNodes, g)) : -1)),
+    purpose: Int8Array.from(made.gathered, (why, g) =>
+      why === Gathered.No ? -1 : why === Gathered.Alike ? ALIKE : why === Gathered.Section ? SECTION : options.purpose!(row(childNodes, g)),
+    ),
+    section: Int32Array.from(made.section),
+    opTitle: options.opTitle,
     plumbingNames: options.plumbingNames ?? PLUMBING,
     labels: made.labels,
   };
@@ -461,6 +494,8 @@ export function groupOrder(tree: Tree, group: number): number {
 /** The name of a group, as the page shows it. */
 export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   if (group === 0) return 'graph';
+  if (tree.purpose[group] === ALIKE) return tree.opTitle(tree.first[group]!);
+  if (tree.purpose[group] === SECTION) return sectionTitle(tree, pools, group);
   if (tree.purpose[group]! >= 0) return tree.plumbingNames[tree.purpose[group]!]!;
   const label = tree.labels.get(group);
   if (label !== undefined) return label;
@@ -477,6 +512,23 @@ export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   if (s === around || around === 0) return names.reverse().join('.');
   // What updates a parameter stands in the module of the parameter.
   return tree.phase[group] === OPTIMIZER ? names[0]!.slice(names[0]!.lastIndexOf('.') + 1) : names[0]!;
+}
+
+/** `conv1 … layer2`: what a section begins and ends with. */
+function sectionTitle(tree: Tree, pools: Pools, group: number): string {
+  const [groups, nodes] = [row(tree.childGroups, group), row(tree.childNodes, group)];
+  const title = (last: boolean): string => {
+    const [g, node] = last ? [groups[groups.length - 1], nodes[nodes.length - 1]] : [groups[0], nodes[0]];
+    if (g === undefined || (node !== undefined && (last ? node > tree.last[g]! : node < tree.first[g]!))) return tree.opTitle(node!);
+    return groupTitle(tree, pools, g);
+  };
+  return upTo(title(false), title(true));
+}
+
+/** `h.0 … 11`: what the last name shares with the first is not said again. */
+export function upTo(first: string, last: string): string {
+  const shared = first.lastIndexOf('.') + 1;
+  return `${first} … ${shared && last.startsWith(first.slice(0, shared)) ? last.slice(shared) : last}`;
 }
 
 export function groupClass(tree: Tree, pools: Pools, group: number): string {

@@ -4,6 +4,7 @@ import type { LayoutCache } from '../layout/nested.ts';
 import type { Capture, Graph } from '../wire/capture.ts';
 import type { Bodies, Composed } from './compose.ts';
 import { csr, type Csr } from '../wire/csr.ts';
+import type { Twin } from './beside.ts';
 import type { Cut } from './cut.ts';
 import type { Diffs } from './diff.ts';
 import { savedTensors, type Flow } from './flow.ts';
@@ -58,6 +59,8 @@ export interface Arranged {
   inlined: Uint8Array; // operators that are drawn inside another: constants in their reader, copies in what made the tensor
   passed: Int32Array; // by operator: the value for which it is passed over now, or -1
   flow: Flow; // the uses that are drawn
+  twin: Twin | null; // the stage before, where it is drawn beside
+  apart: ReadonlySet<number>; // groups whose repeats are drawn one by one because those beside them are others
 }
 
 /** One stage of one capture as it is looked at. */

@@ -25,7 +25,7 @@ export class LayoutCache {
 
   /** Starts a layout: other options make all earlier entries useless, and old ones go when there are too many. */
   begin(options: Options): void {
-    const now = JSON.stringify([options.direction, options.gapX, options.gapY, options.maxHeight, options.quality]);
+    const now = JSON.stringify([options.direction, options.gapX, options.gapY, options.maxHeight, options.quality, options.side]);
     if (now !== this.options) this.clear();
     this.options = now;
     this.round++;

@@ -12,6 +12,7 @@ import { orderLayers } from './order.ts';
 import { assignRanks } from './rank.ts';
 import { LOOP_ROOM } from './lines.ts';
 import { route } from './route.ts';
+import { clearSide } from './sides.ts';
 import type { FlatGraph, FlatLayout, Options, PortedGraph } from './types.ts';
 
 /** Graphs up to this size get the better and slower steps. */
@@ -59,7 +60,8 @@ export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options, b
     if (other && other.crossings < 0.95 * best.crossings) best = other;
   }
 
-  const { arcs, layered, half, order } = best;
+  const { arcs, layered, half } = best;
+  const order = options.side && good ? clearSide(layered, best.order, solid, graph.height, options.side) : best.order;
   balance(layered, order, half);
   const gaps = gapsFor(options.gapX, mostLines(layered, solid));
   const { gapY, maxHeight } = options;

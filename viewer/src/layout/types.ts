@@ -35,6 +35,8 @@ export interface Options {
   maxHeight?: number;
   /** "good" (the default) spends more on small graphs; "fast" never does. */
   quality?: 'fast' | 'good';
+  /** Where other lines lead away from boxes, across the direction: 1 behind them (to the right), -1 before them. */
+  side?: 1 | -1;
 }
 
 export const NORMAL = 0;

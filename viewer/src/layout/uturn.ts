@@ -4,7 +4,7 @@
 //
 // All here is said for columns beside each other; where they stand above each other, x and y are exchanged.
 
-import type { LayoutCache } from './cache.ts';
+import { LayoutCache } from './cache.ts';
 import {
   EDGE,
   joinColumns,
@@ -41,7 +41,13 @@ export function layoutTurn(graph: NestedGraph, turn: Turn, options: Options, cac
   const across = options.direction === 'down';
   const { column, upward } = turn;
   const count = column.reduce((most, c) => Math.max(most, c + 1), 0);
-  const parts = Array.from({ length: count }, (_, c) => layoutUpOrDown(graph, column, c, upward[c]!, options, cache));
+  const parts: Part[] = [];
+  for (let c = 0; c < count; c++) {
+    const held = c ? holdRows(graph, turn, c, parts) : graph;
+    // What is kept leads from the forward pass to its right, and to the left of the backward pass.
+    const side = upward[c] ? -1 : c === 0 ? 1 : undefined;
+    parts.push(layoutUpOrDown(held, column, c, upward[c]!, { ...options, side }, caches(cache, c)));
+  }
   level(parts, turn, across);
   const tops = new Map<number, number>(); // of boxes that stand in their row
   parts.forEach((part) => part.boxes.forEach((box, i) => tops.set(box, part.y[i])));
@@ -64,6 +70,7 @@ export function layoutTurn(graph: NestedGraph, turn: Turn, options: Options, cac
   const lines: Float32Array[] = new Array<Float32Array>(graph.source.length);
   const edgeKind = new Uint8Array(graph.source.length);
   const boxes = joinColumns(graph, parts, places, across, top, lines, edgeKind);
+  lines.length = graph.source.length; // without what held rows
   for (const route of routes) {
     lines[route.edge] = turned(lineBetween(route, places, gaps, roof, top), across);
     edgeKind[route.edge] = turn.kind[route.edge] === TIED ? TIED : BETWEEN;
@@ -74,6 +81,72 @@ export function layoutTurn(graph: NestedGraph, turn: Turn, options: Options, cac
   for (let e = 0; e < lines.length; e++) if (turn.guide[e] || !lines[e]) lines[e] = new Float32Array(0);
   const [totalWidth, totalHeight] = across ? [places.width, bottom] : [bottom, places.width];
   return { ...boxes, ...joinLines(lines), edgeKind, totalWidth, totalHeight };
+}
+
+/**
+ * The graph with edges that hold the boxes of a column in the order of their rows, as the columns before have them, where
+ * the data leaves that open. They have no line.
+ */
+function holdRows(graph: NestedGraph, { column, row, upward }: Turn, c: number, parts: Part[]): NestedGraph {
+  const tops = new Map<number, number>(); // by row
+  for (const part of parts) part.boxes.forEach((box, i) => row[box] >= 0 && !tops.has(row[box]) && tops.set(row[box], part.y[i]));
+  const siblings = new Map<number, number[]>();
+  for (let box = 0; box < graph.n; box++) {
+    if (column[box] !== c || graph.open[box] || !tops.has(row[box])) continue;
+    const list = siblings.get(graph.parent[box]);
+    if (list) list.push(box);
+    else siblings.set(graph.parent[box], [box]);
+  }
+  const source = [...graph.source];
+  const target = [...graph.target];
+  for (const [around, boxes] of siblings) {
+    const next = new Map<number, Set<number>>(); // among the boxes in the same group
+    const lifted = (box: number): number => {
+      while (box >= 0 && graph.parent[box] !== around) box = graph.parent[box];
+      return box;
+    };
+    const join = (a: number, b: number) => {
+      const list = next.get(a);
+      if (list) list.add(b);
+      else next.set(a, new Set([b]));
+    };
+    for (let e = 0; e < graph.source.length; e++) {
+      if (column[graph.source[e]] !== c || column[graph.target[e]] !== c) continue;
+      const [a, b] = [lifted(graph.source[e]), lifted(graph.target[e])];
+      if (a >= 0 && b >= 0 && a !== b) join(a, b);
+    }
+    const reaches = (from: number, to: number): boolean => {
+      const seen = new Set([from]);
+      const todo = [from];
+      for (let v = todo.pop(); v !== undefined; v = todo.pop()) {
+        if (v === to) return true;
+        for (const w of next.get(v) ?? []) if (!seen.has(w)) (todo.push(w), seen.add(w));
+      }
+      return false;
+    };
+    boxes.sort((a, b) => tops.get(row[a])! - tops.get(row[b])!);
+    for (let i = 1; i < boxes.length; i++) {
+      const [above, below] = [boxes[i - 1], boxes[i]];
+      if (tops.get(row[below])! - tops.get(row[above])! < 1) continue; // beside each other
+      const [a, b] = upward[c] ? [below, above] : [above, below];
+      if (reaches(b, a) || reaches(a, b)) continue;
+      source.push(a);
+      target.push(b);
+      join(a, b);
+    }
+  }
+  if (source.length === graph.source.length) return graph;
+  const weight = new Float32Array(source.length).fill(0.05);
+  weight.set(graph.weight ?? new Float32Array(graph.source.length).fill(1));
+  return { ...graph, source: Int32Array.from(source), target: Int32Array.from(target), weight };
+}
+
+/** Columns are laid out with options of their own: each has its own cache. */
+const ofColumn = new WeakMap<LayoutCache, LayoutCache[]>();
+function caches(cache: LayoutCache, c: number): LayoutCache {
+  let list = ofColumn.get(cache);
+  if (!list) ofColumn.set(cache, (list = []));
+  return (list[c] ??= new LayoutCache());
 }
 
 function turned(line: number[], across: boolean): Float32Array {

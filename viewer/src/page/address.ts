@@ -11,7 +11,7 @@ export function showAddress(page: Page): void {
   let timer = 0;
   const soon = () => {
     clearTimeout(timer);
-    timer = window.setTimeout(() => page.state.ready.get() && page.run(write(page)), REST_MS);
+    timer = window.setTimeout(() => page.state.ready.get() && page.run(writeAddress(page)), REST_MS);
   };
   page.views.add('address', () => parts(page), soon);
   page.renderer.camera.listen(soon);
@@ -66,7 +66,7 @@ async function textOf(page: Page, marks: string): Promise<string> {
   });
 }
 
-async function write(page: Page): Promise<void> {
+export async function writeAddress(page: Page): Promise<void> {
   const text = await textOf(page, writeMarks(page.state.bookmarks.get()));
   try {
     history.replaceState(history.state, '', `#${text}`);

@@ -1,14 +1,14 @@
 // The bar at the top: the files, the search, the tools.
 
-import { savePng } from '../draw/png.ts';
 import { dark, light } from '../draw/theme.ts';
 import type { CaptureInfo } from '../engine/messages.ts';
+import { colourParts } from '../state/colours.ts';
 import { metricName } from '../state/figures.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, short, straight } from '../widgets/dom.ts';
 import { openMenu } from '../widgets/menu.ts';
 import { icon, ICONS, type Icon } from '../widgets/icons.ts';
-import { fit, saveSvg } from './drawing.ts';
+import { fit } from './drawing.ts';
 import { expandAll, expandTo, flip } from './expanding.ts';
 import { redo, undo } from './history.ts';
 import type { Page } from './page.ts';
@@ -110,8 +110,9 @@ function tools(page: Page): HTMLElement[] {
     tool('direction', state.options.get().direction, w.direction, () => page.run(flip(page))),
     colourPicker(page),
     gap(),
-    tool('svg', 'SVG', w.exportSvg, () => saveSvg(page)),
-    tool('png', 'PNG', w.exportPng, () => page.run(savePng(page.renderer, `${state.info.get()?.name ?? 'graph'}.png`))),
+    tool('play', 'play', w.play, () => state.playing.set(!state.playing.get())),
+    tool('compare', 'compare', w.compareTitle, () => state.sheet.set('compare')),
+    tool('export', 'export', w.exportTitle, () => state.sheet.set('export')),
     tool('theme', isDark ? 'sun' : 'moon', w.theme, () => state.theme.set(isDark ? light : dark)),
     tool('language', w.language, w.language, () => state.language.set(state.language.get() === 'en' ? 'zh' : 'en')),
     tool('palette', '⌘', w.habits.paletteKey, () => state.paletteOpen.set(true)),
@@ -123,6 +124,7 @@ function tools(page: Page): HTMLElement[] {
 export function colours({ state }: Page): [string, (words: Words) => string][] {
   return [
     ['phase', (w) => w.byPhase],
+    ['family', (w) => w.byFamily],
     ...(state.shown.get()?.kernels ? [['kernel', (w: Words) => w.byKernel] as [string, (words: Words) => string]] : []),
     ...(state.info.get()?.metrics ?? []).map((name): [string, (words: Words) => string] => [name, (w) => metricName(name, w)]),
   ];
@@ -135,6 +137,8 @@ function colourPicker(page: Page): HTMLElement {
   return h(
     'select',
     { 'data-key': 'colour', class: 'tool', title: w.colour, 'aria-label': w.colour, onchange: choose },
-    ...colours(page).map(([value, text]) => h('option', { value, selected: value === state.colour.get() }, `${w.colour}: ${text(w)}`)),
+    ...colours(page).map(([value, text]) =>
+      h('option', { value, selected: value === colourParts(state.colour.get()).base }, `${w.colour}: ${text(w)}`),
+    ),
   );
 }

@@ -1,20 +1,22 @@
 // All that the user may do, as one list: keys, the palette and the menus are made from it.
 
-import { savePng } from '../draw/png.ts';
 import { dark, light } from '../draw/theme.ts';
 import { bookmark } from './bookmarks.ts';
 import { setMenu } from './chips.ts';
 import type { Command } from './command.ts';
 import { copyName, copyPath, findSame, openInEditor, showSource } from './copying.ts';
-import { fit, goTo, saveSvg, zoom } from './drawing.ts';
+import { fit, goTo, zoom } from './drawing.ts';
 import { expandAll, expandTo, flip, toggle } from './expanding.ts';
+import { savePng, saveSvg } from './exporting.ts';
 import { grab, redo, undo } from './history.ts';
 import { openBoxMenu } from './boxmenu.ts';
 import { fold, setFull } from './panes.ts';
 import type { Page } from './page.ts';
 import { hide, isolate, showHidden } from './parts.ts';
+import { copyLink, savePage } from './sharing.ts';
 import { select, stepResult, traceBetween, traceWay } from './selecting.ts';
 import { stepStage } from './staging.ts';
+import { pickTable } from './tables.ts';
 
 const selected = ({ state }: Page) => state.selection.get().length > 0;
 const last = ({ state }: Page) => state.selection.get().at(-1);
@@ -97,8 +99,14 @@ export const COMMANDS: readonly Command[] = [
   { name: 'direction', keys: ['d'], run: (page) => page.run(flip(page)) },
   { name: 'theme', keys: ['t'], run: ({ state }) => state.theme.set(state.theme.get() === dark ? light : dark) },
   { name: 'language', run: ({ state }) => state.language.set(state.language.get() === 'en' ? 'zh' : 'en') },
-  { name: 'svg', run: (page) => saveSvg(page) },
-  { name: 'png', run: (page) => page.run(savePng(page.renderer, `${page.state.info.get()?.name ?? 'graph'}.png`)) },
+  { name: 'export', keys: ['x'], run: ({ state }) => state.sheet.set('export') },
+  { name: 'table', run: (page) => pickTable(page) },
+  { name: 'svg', run: (page) => page.run(saveSvg(page)) },
+  { name: 'png', run: (page) => page.run(savePng(page)) },
+  { name: 'savePage', run: (page) => page.run(savePage(page)) },
+  { name: 'copyLink', run: (page) => page.run(copyLink(page)) },
+  { name: 'play', keys: ['p'], run: ({ state }) => state.playing.set(!state.playing.get()) },
+  { name: 'compare', keys: ['v'], run: ({ state }) => state.sheet.set('compare') },
   { name: 'help', keys: ['?'], run: ({ state }) => state.helpOpen.set(true) },
   {
     name: 'clear',
@@ -106,6 +114,7 @@ export const COMMANDS: readonly Command[] = [
     run: (page) => {
       const { state } = page;
       if (state.menuOpen.get()) setMenu(page, false);
+      else if (state.playing.get()) state.playing.set(false);
       else if (state.full.get() && !selected(page) && state.traced.get() === null) setFull(page, false);
       else {
         page.say('');

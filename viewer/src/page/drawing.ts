@@ -6,8 +6,6 @@ import type { Rect } from '../draw/viewport.ts';
 import type { Picture } from '../engine/messages.ts';
 import type { Kin } from '../engine/diffview.ts';
 import type { Scene } from '../scene.ts';
-import { writeSvg } from '../svg/write.ts';
-import { h } from '../widgets/dom.ts';
 import type { Page } from './page.ts';
 
 const MARGIN = 36;
@@ -35,7 +33,7 @@ export function put({ renderer, state }: Page, picture: Picture, kin?: Kinship):
   const before = state.picture.get();
   const gentle = before !== null && before.scene.boxes.count + picture.scene.boxes.count < MOST_GLIDING;
   renderer.setScene(picture.scene, picture.index, gentle ? before.scene : undefined, kin);
-  renderer.setPaint({ change: picture.change, changed: picture.changed });
+  renderer.setPaint({ change: picture.change, changed: picture.changed, numbers: picture.numbers ?? null });
   state.pointer.set(null);
   state.picture.set(picture);
 }
@@ -85,6 +83,34 @@ export function begin({ state, renderer, places }: Page): void {
   const x = fits ? scene.width / 2 : beginning(scene, camera.screen.width / 2 / zoom, zoom);
   const y = across ? camera.screen.height / 2 / zoom - MARGIN / zoom : scene.height / 2;
   camera.set({ x, y, zoom });
+}
+
+/** At what has changed first: where all of it cannot be read at once. */
+export function beginAtChange(page: Page): void {
+  begin(page);
+  const { renderer, state } = page;
+  const { camera } = renderer;
+  const now = state.picture.get();
+  if (!now || holds(camera.visible(), now.scene)) return;
+  let first: Rect | null = null;
+  for (const { scene, change } of [now, ...(now.beside ? [now.beside.picture] : [])]) {
+    for (let box = 0; change && box < scene.boxes.count; box++) {
+      if (!change[box]) continue;
+      const rect = around(scene, [box]);
+      if (!first || (scene.direction === 'down' ? rect.y < first.y : rect.x < first.x)) first = rect;
+    }
+  }
+  if (!first) return;
+  const seen = camera.visible();
+  const inside =
+    first.y >= seen.y &&
+    first.y + first.height < seen.y + seen.height * 0.75 &&
+    first.x >= seen.x &&
+    first.x + first.width <= seen.x + seen.width;
+  if (inside) return;
+  // A little of what comes before it is seen too.
+  const zoom = Math.max(READABLE, camera.view.zoom);
+  camera.set({ x: first.x + first.width / 2, y: first.y + camera.screen.height / 4 / zoom, zoom });
 }
 
 /** Where to look along the wide side of a graph that is wider than the window: at its left end, or its first box. */
@@ -176,18 +202,4 @@ export function anchor(old: Scene, now: Scene, same: ReadonlyMap<number, number>
     best = { before: at, now: middle(now, box) };
   }
   return best;
-}
-
-// -- as a file --------------------------------------------------------------------------------------------
-
-export function saveSvg({ state, renderer }: Page): void {
-  const picture = state.picture.get();
-  if (!picture) return;
-  const text = writeSvg(picture.scene, state.theme.get(), renderer.paint);
-  const link = h('a', {
-    href: URL.createObjectURL(new Blob([text], { type: 'image/svg+xml' })),
-    download: `${state.info.get()?.name ?? 'graph'}.svg`,
-  });
-  link.click();
-  URL.revokeObjectURL(link.href);
 }

@@ -1,13 +1,16 @@
 // What the user does with the mouse, the search box and files.
 
 import { bindGestures } from '../draw/gestures.ts';
+import { compareGraphs } from './comparing.ts';
 import { addFile } from './files.ts';
 import { openBoxMenu } from './boxmenu.ts';
 import { COMMANDS } from './commands.ts';
 import { toggle } from './expanding.ts';
 import { grab } from './history.ts';
 import type { Page } from './page.ts';
-import { find, select, stepResult } from './selecting.ts';
+import { BoxKind } from '../scene.ts';
+import { takeTable } from './tables.ts';
+import { find, select, selectEdge, stepResult } from './selecting.ts';
 
 const TYPING_MS = 150;
 
@@ -24,12 +27,19 @@ function bindDrawing(page: Page): void {
     const box = renderer.hitBox(x, y);
     return box >= 0 ? state.picture.get()!.scene.boxes.item[box]! : -1;
   };
+  /** An edge lies over what is around it, and under what is a box of its own. */
+  const isOpen = (x: number, y: number): boolean => {
+    const box = renderer.hitBox(x, y);
+    return box < 0 || state.picture.get()!.scene.boxes.kind[box] === BoxKind.Open;
+  };
   bindGestures(places.canvas, renderer.camera, {
     tap: (x, y, event) => {
       const item = itemAt(x, y);
       const selection = state.selection.get();
       places.canvas.focus();
-      if (item < 0) page.run(select(page, [], false));
+      const edge = isOpen(x, y) ? renderer.hitEdge(x, y) : -1;
+      if (edge >= 0) page.run(selectEdge(page, edge));
+      else if (item < 0) page.run(select(page, [], false));
       else page.run(select(page, event.shiftKey && !selection.includes(item) ? [...selection, item] : [item], false));
     },
     doubleTap: (x, y) => {
@@ -84,16 +94,21 @@ function bindDrop(page: Page): void {
   root.addEventListener('dragover', (event) => {
     event.preventDefault();
     root.classList.add('dropping');
-    root.dataset.drop = page.words().drop;
+    root.dataset.drop = event.altKey ? page.words().dropCompare : page.words().drop;
   });
   for (const name of ['dragleave', 'drop']) root.addEventListener(name, () => root.classList.remove('dropping'));
   root.addEventListener('drop', (event) => {
     event.preventDefault();
-    for (const file of event.dataTransfer?.files ?? []) page.run(drop(page, file));
+    for (const file of event.dataTransfer?.files ?? []) page.run(drop(page, file, event.altKey));
   });
 }
 
-async function drop(page: Page, file: File): Promise<void> {
+/** `against`: compared with what is in view. */
+async function drop(page: Page, file: File, against: boolean): Promise<void> {
+  if (await takeTable(page, file)) return;
+  const before = { capture: page.state.capture.get(), stage: page.state.stage.get() };
   const { content, name, costs } = await page.services.convert(file);
   await addFile(page, content, name, costs);
+  const capture = page.state.capture.get();
+  if (against && before.capture >= 0) await compareGraphs(page, before, { capture, stage: 0 });
 }

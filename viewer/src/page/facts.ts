@@ -1,7 +1,7 @@
 // What the state leads to that only the engine knows: details of the selection, the total cost, the words that are drawn.
 
 import type { CaptureInfo } from '../engine/messages.ts';
-import type { Address } from '../engine/content.ts';
+import type { Content } from '../engine/content.ts';
 import { PHASES } from '../scene.ts';
 import { draw } from './drawing.ts';
 import type { Page } from './page.ts';
@@ -50,7 +50,7 @@ async function loadTotals({ state, client }: Page, shown: unknown): Promise<void
 }
 
 /** A large graph is shown first and counted then. */
-export async function loadCosts(page: Page, { id }: CaptureInfo, costs: Address): Promise<void> {
+export async function loadCosts(page: Page, { id }: CaptureInfo, costs: Content): Promise<void> {
   const { state, client } = page;
   state.counting.set([...state.counting.get(), id]);
   try {

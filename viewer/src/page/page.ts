@@ -4,7 +4,7 @@ import { Minimap } from '../draw/minimap.ts';
 import { Renderer } from '../draw/renderer.ts';
 import { dark, light } from '../draw/theme.ts';
 import type { Address, Content } from '../engine/content.ts';
-import type { Picture } from '../engine/messages.ts';
+import type { Chosen, Picture } from '../engine/messages.ts';
 import type { Device } from '../engine/roofs.ts';
 import type { Panel } from '../panels/panel.ts';
 import type { Client } from '../state/client.ts';
@@ -18,10 +18,20 @@ import { h, replace } from '../widgets/dom.ts';
 export interface Services {
   /** Text of a source file that is not in the capture, where a server can read it. */
   source(capture: number, file: string): Promise<string | null>;
+  /** The captures of two addresses compared by the server; null where there is none. */
+  compare(before: Served, after: Served): Promise<{ content: Content; name: string } | null>;
+  /** The page with all that the server shows, in one file; null where there is no server. */
+  wholePage(): Promise<string | null>;
   /** An .opscope file for any dropped file, and for a large one what it costs, counted when the graph is there. */
   convert(file: File): Promise<{ content: Content; name: string; costs?: Address }>;
   devices: Device[]; // for the roofline
   editor: string; // link to open a file in an editor, with {file} and {line}
+}
+
+/** A stage of what a server shows at an address. */
+export interface Served {
+  url: string;
+  stage: number;
 }
 
 const NOTE_MS = 4000;
@@ -38,6 +48,7 @@ function makePlaces() {
     search: h('input', { type: 'search', class: 'search', spellcheck: 'false', autocomplete: 'off' }),
     toolbar: h('div', { class: 'toolbar', role: 'toolbar' }),
     chips: h('div', { class: 'chips' }),
+    strip: h('div', { class: 'strip', hidden: true }),
     legend: h('div', { class: 'legend' }),
     left: h('aside', { class: 'left' }),
     leftHead: h('div', { class: 'panel-tabs', role: 'tablist' }),
@@ -61,6 +72,10 @@ export class Page {
   readonly renderer: Renderer;
   readonly minimap: Minimap;
   readonly panels = new Map<string, Panel>();
+  /** Where captures came from, of those that a server shows. */
+  readonly served = new Map<number, string>();
+  /** What captures were made from by comparing them here. */
+  readonly joined = new Map<number, [Chosen, Chosen]>();
   /** What is beside the drawing and draws too. */
   readonly drawing: { busy: boolean }[] = [];
   private pending = 0;
@@ -83,9 +98,9 @@ export class Page {
     const panes = h('div', { class: 'panes' }, p.before, centre);
     replace(
       root,
-      h('header', { class: 'bar' }, h('span', { class: 'logo' }, 'opscope'), p.tabs, p.search, p.toolbar),
+      h('header', { class: 'bar' }, h('h1', { class: 'logo' }, 'opscope'), p.tabs, p.search, p.toolbar),
       p.stages,
-      h('main', {}, p.left, h('div', { class: 'middle' }, p.chips, panes, p.low), p.right),
+      h('main', {}, p.left, h('div', { class: 'middle' }, p.chips, p.strip, panes, p.low), p.right),
     );
     this.renderer = new Renderer(p.canvas, this.state.theme.get());
     this.minimap = new Minimap(this.renderer);

@@ -25,7 +25,8 @@ export function restoreLook({ state }: Page, saved: hash.Saved): void {
   const { edgeLabels, edgeWidth, allPairs, ...options } = hash.unpack(saved.flags);
   const overlay = saved.compare === 'overlay' || undefined;
   state.compare.set(saved.compare);
-  state.options.set({ ...state.options.get(), ...options, direction: saved.direction, hidden: saved.hidden, overlay });
+  const aligned = saved.compare === 'split' || undefined;
+  state.options.set({ ...state.options.get(), ...options, direction: saved.direction, hidden: saved.hidden, overlay, aligned });
   state.phasesByHand.set(saved.hidden.length > 0 || location.hash.includes('h='));
   state.edgeLabels.set(edgeLabels);
   state.edgeWidth.set(edgeWidth);

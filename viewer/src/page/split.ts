@@ -1,12 +1,13 @@
-// Before | after: the stage that this one was made from, drawn beside it. What is selected in one is selected in the other.
+// Before | after: the stage that this one was made from, drawn beside it under one camera, counterparts in one row. What is
+// selected or opened in one is so in the other.
 
 import { bindGestures } from '../draw/gestures.ts';
 import { Renderer } from '../draw/renderer.ts';
-import type { Theme } from '../draw/theme.ts';
-import type { Aside, Calls, Picture, ViewOptions } from '../engine/messages.ts';
+import { paintRibbons } from '../draw/ribbons.ts';
+import type { Aside, Beside, Calls, Picture } from '../engine/messages.ts';
 import { BoxKind } from '../scene.ts';
 import { h } from '../widgets/dom.ts';
-import { around } from './drawing.ts';
+import { around, draw } from './drawing.ts';
 import type { Page } from './page.ts';
 import { changeFill } from './painting.ts';
 import { select } from './selecting.ts';
@@ -14,16 +15,22 @@ import { select } from './selecting.ts';
 const MOST_FOLLOWED = 200; // selected items that are looked for in the other stage
 
 export class SplitPane {
-  private canvas = h('canvas', { class: 'pane-graph', tabindex: 0, role: 'application', 'aria-label': 'before' });
-  private label = h('div', { class: 'pane-label' });
+  private canvas = h('canvas', { class: 'pane-graph', tabindex: 0, role: 'application', 'data-key': 'before' });
+  private ribbons = h('canvas', { class: 'ribbons', 'aria-hidden': 'true' });
+  private labels = [h('div', { class: 'pane-label' }), h('div', { class: 'pane-label now' })] as const;
   private renderer: Renderer;
-  private picture: Picture | null = null;
-  private shownFor = '';
+  private shown: Beside | null = null;
   private selection: number[] = [];
+  /** What is selected here alone. */
+  private only = false;
+  private apart = 0; // how far the middle of this drawing is from that of the other
+  private frame = 0;
 
   constructor(private page: Page) {
-    const { state, views, places } = page;
-    places.before.append(this.canvas, this.label);
+    const { state, views, places, renderer } = page;
+    places.before.append(this.canvas, this.labels[0]);
+    places.canvas.after(this.labels[1]);
+    places.before.parentElement!.append(this.ribbons);
     this.renderer = new Renderer(this.canvas, state.theme.get());
     page.drawing.push(this);
     bindGestures(this.canvas, this.renderer.camera, {
@@ -34,128 +41,184 @@ export class SplitPane {
         else page.run(this.select(event.shiftKey ? [...this.selection, item] : [item]));
       },
       doubleTap: (x, y) => page.run(this.toggle(this.at(x, y))),
-      hover: (x, y) => this.renderer.setPaint({ hovered: x < 0 ? -1 : this.renderer.hitBox(x, y) }),
+      hover: (x, y) => {
+        this.renderer.setPaint({ hovered: x < 0 ? -1 : this.renderer.hitBox(x, y) });
+        this.soon();
+      },
     });
-    new ResizeObserver(() => this.renderer.resize()).observe(this.canvas);
+    this.canvas.addEventListener('keydown', (event) => this.key(event));
+    new ResizeObserver(() => (this.renderer.resize(), this.soon())).observe(this.canvas);
+    renderer.camera.listen(() => this.steer(renderer, this.renderer, -this.apart));
+    this.renderer.camera.listen(() => this.steer(this.renderer, renderer, this.apart));
     views.add(
       'stage before',
-      () => [this.stage, state.shown.get(), state.options.get(), state.theme.get(), page.words()] as const,
-      ([stage, , options, theme]) => this.show(stage, options, theme),
+      () => [state.picture.get(), state.theme.get(), page.words(), state.shown.get()] as const,
+      ([picture]) => this.show(picture?.beside ?? null),
     );
     views.add(
       'selection in the stage before',
-      () => [state.selection.get(), this.stage] as const,
+      () => [state.selection.get(), state.picture.get()] as const,
       () => this.follow(),
+    );
+    views.add(
+      'ribbons',
+      () => [state.selection.get(), state.pointer.get()] as const,
+      () => this.soon(),
     );
   }
 
   get open(): boolean {
-    return !this.page.places.before.hidden;
-  }
-
-  /** The stage that is drawn, or -1. */
-  private get stage(): number {
-    const { compare, shown } = this.page.state;
-    return compare.get() === 'split' ? (shown.get()?.changes?.before ?? -1) : -1;
+    return this.shown !== null;
   }
 
   get busy(): boolean {
-    return this.open && this.renderer.busy();
+    return this.open && (this.renderer.busy() || this.frame !== 0);
   }
 
   /** For scripts. */
   describe(): Record<string, unknown> | null {
-    if (!this.open || !this.picture || this.stage < 0) return null;
+    if (!this.shown) return null;
+    const { picture, stage, ribbons, pairs } = this.shown;
+    const now = this.page.state.picture.get()!.scene.boxes;
+    const then = picture.scene.boxes;
+    const at = picture.scene.direction === 'down' ? ('y' as const) : ('x' as const);
+    let level = 0;
+    for (let i = 0; i < pairs.length; i += 2) if (Math.abs(then[at][pairs[i]!]! - now[at][pairs[i + 1]!]!) < 1) level++;
     return {
-      stage: this.page.state.info.get()!.stages[this.stage]!.name,
-      boxCount: this.picture.scene.boxes.count,
+      stage: this.page.state.info.get()!.stages[stage]!.name,
+      boxCount: then.count,
       selection: this.selection,
+      pairs: pairs.length / 2,
+      level,
+      ribbons: ribbons.map(({ kind, number, count, before, after }) => ({ kind, number, count, sizes: [before.length, after.length] })),
+      view: this.renderer.camera.view,
     };
   }
 
   private ask<K extends Aside>(call: K, ...args: Parameters<Calls[K]>): Promise<ReturnType<Calls[K]>> {
-    return this.page.client.aside(this.stage, this.page.state.stage.get(), call, args) as Promise<ReturnType<Calls[K]>>;
+    return this.page.client.aside(this.shown!.stage, call, args) as Promise<ReturnType<Calls[K]>>;
   }
 
   private at(x: number, y: number): number {
     const box = this.renderer.hitBox(x, y);
-    return box >= 0 ? this.picture!.scene.boxes.item[box]! : -1;
+    return box >= 0 ? this.shown!.picture.scene.boxes.item[box]! : -1;
   }
 
   /** Draw the stage before, or hide it. */
-  private async show(stage: number, options: ViewOptions, theme: Theme): Promise<void> {
+  private async show(beside: Beside | null): Promise<void> {
     const { places, root, state } = this.page;
-    const was = this.open;
-    places.before.hidden = stage < 0;
-    root.classList.toggle('splitting', stage >= 0);
-    if (stage < 0) {
-      this.shownFor = '';
-      return;
-    }
-    this.renderer.setTheme(theme);
-    this.label.textContent = state.info.get()!.stages[stage]!.name;
-    const key = `${state.capture.get()}/${stage}/${JSON.stringify(options)}`;
-    this.draw(await this.ask('stage', state.capture.get(), stage, options));
-    if (key !== this.shownFor || !was) this.fit();
-    this.shownFor = key;
-    await this.mark(await this.counterparts());
+    const was = this.shown;
+    this.shown = beside;
+    places.before.hidden = this.ribbons.hidden = !beside;
+    root.classList.toggle('splitting', beside !== null);
+    if (!beside) return;
+    const [before, now] = this.labels;
+    const stages = state.info.get()!.stages;
+    before.textContent = stages[beside.stage]!.name;
+    now.textContent = state.shown.get()!.name;
+    this.canvas.setAttribute('aria-label', this.page.words().paneBefore(before.textContent));
+    this.renderer.setTheme(state.theme.get());
+    this.renderer.resize();
+    this.draw(beside.picture, was?.picture);
+    this.align();
+    await this.mark(this.selection.length || state.selection.get().length ? await this.counterparts() : []);
   }
 
-  private draw(picture: Picture): void {
-    const before = this.picture;
-    this.picture = picture;
+  private draw(picture: Picture, before?: Picture): void {
     this.renderer.setScene(picture.scene, picture.index, before?.scene);
-    this.renderer.setPaint({ change: picture.change, changed: picture.changed, fill: changeFill(picture, this.page.state.theme.get()) });
+    const fill = changeFill(picture, this.page.state.theme.get());
+    this.renderer.setPaint({ change: picture.change, changed: picture.changed, numbers: picture.numbers ?? null, fill });
   }
 
-  /** The same size as the picture beside it, from the top. */
-  private fit(): void {
-    const scene = this.picture!.scene;
-    const { camera } = this.renderer;
-    camera.resize(this.canvas.clientWidth, this.canvas.clientHeight);
-    const whole = camera.fitOf({ x: 0, y: 0, width: scene.width, height: scene.height }, 36);
-    const zoom = Math.max(whole.zoom, Math.min(0.6, (camera.screen.width - 48) / Math.max(1, scene.width)));
-    const y = zoom > whole.zoom ? camera.screen.height / 2 / zoom - 48 / zoom : whole.y;
-    camera.set({ ...whole, y, zoom });
+  /** One camera: the same rows at the same size. Where both fit, each is in the middle of its pane. */
+  private align(): void {
+    const { renderer, state } = this.page;
+    const [one, other] = [this.shown!.picture.scene, state.picture.get()!.scene];
+    renderer.resize();
+    const { camera } = renderer;
+    const room = camera.screen.width / camera.view.zoom;
+    this.apart = Math.max(one.width, other.width) < room ? (other.width - one.width) / 2 : 0;
+    this.renderer.camera.minZoom = camera.minZoom = Math.min(camera.minZoom, this.renderer.camera.minZoom);
+    this.steer(renderer, this.renderer, -this.apart);
+  }
+
+  private steering = false;
+
+  private steer(from: Renderer, to: Renderer, apart: number): void {
+    if (!this.open || this.steering) return;
+    this.steering = true;
+    const { x, y, zoom } = from.camera.view;
+    to.camera.set({ x: x + apart, y, zoom });
+    this.steering = false;
+    this.soon();
+  }
+
+  private soon(): void {
+    if (this.open && !this.frame) this.frame = requestAnimationFrame(() => this.paint());
+  }
+
+  private paint(): void {
+    this.frame = 0;
+    if (!this.shown) return;
+    const { renderer, state, places } = this.page;
+    const panes = this.ribbons.parentElement!;
+    const ratio = devicePixelRatio || 1;
+    const [width, height] = [panes.clientWidth, panes.clientHeight];
+    if (this.ribbons.width !== width * ratio || this.ribbons.height !== height * ratio)
+      [this.ribbons.width, this.ribbons.height] = [width * ratio, height * ratio];
+    const ctx = this.ribbons.getContext('2d')!;
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const start = panes.getBoundingClientRect().left;
+    const pane = ({ camera, scene, paint }: Renderer, canvas: HTMLElement) => ({
+      scene,
+      camera,
+      left: canvas.getBoundingClientRect().left - start,
+      lit: new Set([...paint.selected, paint.hovered]),
+    });
+    if (state.picture.get()?.beside !== this.shown) return; // another is on its way
+    paintRibbons(ctx, { width, height }, [pane(this.renderer, this.canvas), pane(renderer, places.canvas)], this.shown, state.theme.get());
   }
 
   private async counterparts(): Promise<number[]> {
     const { state, client } = this.page;
     const selection = state.selection.get().slice(0, MOST_FOLLOWED);
     if (!selection.length) return [];
-    return this.ask('drawn', await this.ask('items', await client.across(selection, state.stage.get(), this.stage)));
+    return this.ask('drawn', await this.ask('items', await client.across(selection, state.stage.get(), this.shown!.stage)));
   }
 
   /** Follow what is selected in the main picture. What the main picture has not is left selected here. */
   private async follow(): Promise<void> {
-    if (this.stage < 0 || !this.picture) return;
+    if (!this.shown) return;
     const items = await this.counterparts();
     if (!items.length && this.only) return;
-    if (items.length) await this.reveal(items);
     await this.mark(items);
   }
 
-  /** What is selected here alone. */
-  private only = false;
-
   private async mark(items: number[]): Promise<void> {
     this.selection = items;
-    const boxes = items.length ? await this.ask('boxes', items) : [];
+    const boxes = items.length && this.shown ? await this.ask('boxes', items) : [];
     this.renderer.setPaint({ selected: new Set(boxes) });
+    this.soon();
   }
 
   private async reveal(items: number[]): Promise<void> {
-    const boxes = this.picture!.scene.boxes;
-    if (items.some((item) => !boxes.item.includes(item))) this.draw(await this.ask('reveal', items));
-    const shown = await this.ask('boxes', items);
-    if (shown.length) void this.renderer.camera.reveal(around(this.picture!.scene, shown));
+    const isOut = () => items.some((item) => !this.shown!.picture.scene.boxes.item.includes(item));
+    if (isOut()) await this.change('reveal', items);
+    const boxes = await this.ask('boxes', items);
+    if (boxes.length) void this.renderer.camera.reveal(around(this.shown!.picture.scene, boxes));
+  }
+
+  private async change(call: 'open' | 'unfold' | 'reveal', ...args: unknown[]): Promise<void> {
+    draw(this.page, await this.page.client.beside(call, args));
+    this.page.views.run();
   }
 
   /** Select operators of the stage before; the main picture follows with what became of them. */
   async select(items: number[]): Promise<void> {
+    if (!this.shown) return;
     const { page } = this;
     const wanted = await this.ask('drawn', items);
-    const paths = await this.ask('across', wanted, this.stage, page.state.stage.get());
+    const paths = await this.ask('across', wanted, this.shown.stage, page.state.stage.get());
     const there = await page.client.drawn(await page.client.items(paths));
     this.only = true;
     await select(page, [...new Set(there)], there.length > 0);
@@ -166,12 +229,21 @@ export class SplitPane {
   }
 
   private async toggle(item: number): Promise<void> {
-    const { boxes } = this.picture?.scene ?? {};
+    const { boxes } = this.shown?.picture.scene ?? {};
     const box = boxes?.item.indexOf(item) ?? -1;
     if (!boxes || box < 0) return;
     const kind = boxes.kind[box]!;
     if (kind === BoxKind.Op || kind === BoxKind.Input || kind === BoxKind.Loss) return;
-    this.draw(await (kind === BoxKind.Folded ? this.ask('unfold', item) : this.ask('open', [item], kind !== BoxKind.Open)));
+    await (kind === BoxKind.Folded ? this.change('unfold', item) : this.change('open', [item], kind !== BoxKind.Open));
     await this.mark(this.selection);
+  }
+
+  /** Enter opens what is selected here. */
+  private key(event: KeyboardEvent): void {
+    const item = this.selection.at(-1);
+    if (event.key !== 'Enter' || item === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.page.run(this.toggle(item));
   }
 }

@@ -4,7 +4,7 @@ import type { ChangeRow, StageInfo } from '../engine/messages.ts';
 import { BREAKS } from '../panels/listing.ts';
 import { breath } from '../state/later.ts';
 import type { Compare } from '../state/page.ts';
-import { begin, draw, drawStage } from './drawing.ts';
+import { begin, beginAtChange, draw, drawStage } from './drawing.ts';
 import { stepped } from './history.ts';
 import type { Page } from './page.ts';
 import { select } from './selecting.ts';
@@ -44,7 +44,8 @@ export const show = stepped(async (page: Page, capture: number, stage: number, g
     draw(page, picture);
     // The bars take some of the drawing's room.
     page.views.run();
-    begin(page);
+    if (state.compare.get() === 'split') beginAtChange(page);
+    else begin(page);
     await breath(); // the picture first, then what it leads to
   }
   // What was searched for is found here too.
@@ -100,15 +101,12 @@ export const setCompare = stepped(async (page: Page, compare: Compare): Promise<
   const before = state.compare.get();
   if (compare === before) return;
   const overlay = compare === 'overlay';
-  if (overlay === (before === 'overlay')) {
-    state.compare.set(compare);
-    return;
-  }
   // Ghosts are numbered after all others: where they are not drawn, there is no operator with such a number.
   const kept = await client.paths(state.selection.get());
   state.compare.set(compare);
-  state.options.set({ ...state.options.get(), overlay: overlay || undefined });
-  await show(page, state.capture.get(), state.stage.get(), true);
+  state.options.set({ ...state.options.get(), overlay: overlay || undefined, aligned: compare === 'split' || undefined });
+  // There is another room to draw in with a picture beside it.
+  await show(page, state.capture.get(), state.stage.get(), compare !== 'split' && before !== 'split');
   await selectPaths(page, kept);
 });
 

@@ -19,3 +19,15 @@ export const SYMBOLS: Record<ChangeKind, string> = {
 
 /** The bit of a box that is only in the stage before. */
 export const GHOST = 16;
+
+/** Changes of which each has a tint and a number of its own: other operators do the same work. */
+export const STRUCTURAL: ReadonlySet<ChangeKind> = new Set<ChangeKind>(['fused', 'split', 'rewritten']);
+
+/** What became what, between boxes of two pictures. */
+export interface Ribbon {
+  kind: ChangeKind;
+  number: number; // of a change that has its own, from 1; else 0
+  count: number; // changes
+  before: number[];
+  after: number[];
+}

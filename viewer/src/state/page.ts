@@ -46,6 +46,17 @@ export interface Search {
 
 export type State = ReturnType<typeof newState>;
 
+/** What lies over the page for a while. */
+function newSheets() {
+  return {
+    menuOpen: new Value('menuOpen', false),
+    helpOpen: new Value('helpOpen', false),
+    sheet: new Value<'' | 'compare' | 'export'>('sheet', ''),
+    /** The run is played. */
+    playing: new Value('playing', false),
+  };
+}
+
 /** `atFirst`: what the browser asks for. */
 export function newState(atFirst: { language: Language; theme: Theme }) {
   // What is shown.
@@ -67,7 +78,9 @@ export function newState(atFirst: { language: Language; theme: Theme }) {
   const related = new Derived('related', () => {
     const of = details.get();
     const isNow = of?.item === selection.get().at(-1);
-    return traced.get() ?? (of && isNow ? [...of.backward, ...of.forward].map((ref) => ref.item) : []);
+    if (traced.get() || !of || !isNow) return traced.get() ?? [];
+    const ends = of.kind === 'tensor' || of.kind === 'input' ? [of.maker ?? [], of.outputs[0]?.to ?? []].flat() : [];
+    return [...of.backward, ...of.forward, ...ends].map((ref) => ref.item);
   });
   const search = new Value<Search>('search', { query: '', nodes: [], error: '' });
 
@@ -133,8 +146,7 @@ export function newState(atFirst: { language: Language; theme: Theme }) {
     full: new Value('full', false),
     paletteOpen: new Value('paletteOpen', false),
     bookmarks: new Value<readonly Bookmark[]>('bookmarks', []),
-    menuOpen: new Value('menuOpen', false),
-    helpOpen: new Value('helpOpen', false),
+    ...newSheets(),
     /** The place in a source file that is shown; `byHand`: chosen there, until something else is selected. */
     source: new Value<{ file: string; line: number; byHand: boolean }>('source', { file: '', line: 0, byHand: false }),
     /** The kind of the framework's own text that is shown. */

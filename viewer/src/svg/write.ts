@@ -35,6 +35,7 @@ import { BoxKind, EdgeKind } from '../scene.ts';
 import { textWidth } from '../text/widths.ts';
 import { colour, escape, num } from './escape.ts';
 import { arrowPath, linePath, partsOf } from './line.ts';
+import { withRoom, writeAround, type Around } from './around.ts';
 import { Taken, type Area } from './taken.ts';
 
 const LINE = LABEL_SIZE + 2; // of words on an edge
@@ -52,6 +53,10 @@ export interface SvgOptions {
   title?: string;
   /** The full name of each box as a tooltip; true by default. */
   tooltips?: boolean;
+  /** Written above, and below. */
+  around?: Partial<Around>;
+  /** Drawn over it: elements, and the room that they take below. */
+  over?: { text: string; below: number };
 }
 
 export function writeSvg(scene: Scene, theme: Theme, paint: Partial<Paint> = {}, options: SvgOptions = {}): string {
@@ -78,7 +83,10 @@ class Writer {
   }
 
   write(): string {
-    const { x, y, width, height } = this.#region;
+    const around = { head: '', legend: [], ...this.#options.around };
+    const { over } = this.#options;
+    const { x, y, width, height: tall } = withRoom(this.#region, around);
+    const height = tall + (over?.below ?? 0);
     const { boxes } = this.#scene;
     const out = this.#out;
     out.push(
@@ -101,6 +109,8 @@ class Writer {
     for (const b of leaves) this.#card(b);
     out.push('</g>');
     if (this.#paint.edgeLabels === 'always' || this.#scene.layout === 'u') this.#labels();
+    out.push(...writeAround(this.#region, around, this.#theme));
+    if (over) out.push(over.text);
     out.push('</svg>\n');
     return out.join('\n');
   }

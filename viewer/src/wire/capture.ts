@@ -97,7 +97,7 @@ export interface StageLink {
   kind: string;
 }
 
-interface Manifest {
+export interface Manifest {
   opscope: number;
   origin: { format: string; framework: string; version: string; how: string };
   warnings: string[];
@@ -112,7 +112,7 @@ export class Capture {
   private breaks = new Map<string, Listing>(); // by stage
   private lines = new Map<string, Map<string, Pairs>>(); // by stage and kind of listing
 
-  private constructor(
+  protected constructor(
     readonly manifest: Manifest,
     readonly pools: Pools,
     readonly sources: { path: Texts; text: Texts },
@@ -232,6 +232,13 @@ export class Capture {
     return { source: pairs.int32('source'), target: pairs.int32('target') };
   }
 
+  /** One more stage, with a graph that was made of others. */
+  add(stage: Omit<Stage, 'graph'>, graph: Graph): void {
+    const index = this.manifest.graphs.push({ links: [...graph.links.keys()], groups: [], bodies: graph.bodies }) - 1;
+    this.graphs.set(index, Promise.resolve(graph));
+    this.manifest.stages.push({ ...stage, graph: index });
+  }
+
   graph(index: number): Promise<Graph> {
     let graph = this.graphs.get(index);
     if (!graph) this.graphs.set(index, (graph = this.readGraph(index)));
@@ -244,6 +251,11 @@ export class Capture {
   }
 
   private more: { archive: Archive; first: number }[] = [];
+
+  /** The file, and those with more tables. */
+  get files(): Uint8Array[] {
+    return [this.archive, ...this.more.map(({ archive }) => archive)].map(({ bytes }) => bytes);
+  }
 
   /** Tables of this capture that came in a file of their own. */
   async attach(bytes: Uint8Array): Promise<void> {

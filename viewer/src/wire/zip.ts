@@ -17,7 +17,7 @@ const ALWAYS_ALLOWED = 64 << 20;
 export class Archive {
   private members = new Map<string, Member>();
 
-  constructor(private bytes: Uint8Array) {
+  constructor(readonly bytes: Uint8Array) {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const end = findEnd(view);
     if (end < 0) throw new Error('not a whole zip file: it may have been cut off');

@@ -88,7 +88,7 @@ describe('the passes of Hidet', () => {
 
   it('are listed, and lead to their boxes', async () => {
     const { engine } = await passes(2);
-    const [change, ...others] = engine.ask.changes();
+    const [change, ...others] = await engine.ask.changes();
     expect(others).toEqual([]);
     expect(change).toMatchObject({
       kind: 'rewritten',
@@ -103,7 +103,7 @@ describe('the passes of Hidet', () => {
     const { engine, picture } = await passes(2, OVERLAY);
     expect(titles(picture, 'rewritten', GHOST)).toEqual(['Add', 'Add', 'Add', 'Matmul', 'Matmul', 'Matmul']);
     expect(titles(picture, 'rewritten')).toHaveLength(5);
-    const [change] = engine.ask.changes();
+    const [change] = await engine.ask.changes();
     expect(change!.ghosts).toHaveLength(6);
     const { source, target } = picture.scene.edges;
     const ghostly = Array.from(source, (from, e) => [picture.change![from]! & GHOST, picture.change![target[e]!]! & GHOST]);
@@ -119,7 +119,7 @@ describe('the passes of Hidet', () => {
   it('have no ghosts where nothing changed', async () => {
     const { picture, engine } = await passes(3, OVERLAY);
     expect(picture.change).toBeNull();
-    expect(engine.ask.changes()).toEqual([]);
+    expect(await engine.ask.changes()).toEqual([]);
   });
 
   it('let one operator be followed from its beginning to its end', async () => {
@@ -173,12 +173,21 @@ describe('the passes of Hidet', () => {
 
   it('show the stage before beside this one, with what becomes of it', async () => {
     const { engine } = await passes(2);
-    const before = (await engine.aside(1, 2, 'stage', [])) as Picture;
+    const now = await engine.stage(0, 2, { ...OPTIONS, aligned: true });
+    const { picture: before, ribbons, pairs } = now.beside!;
     expect(titles(before, 'rewritten')).toHaveLength(6);
+    expect(ribbons.map(({ kind, number, before, after }) => [kind, number, before.length, after.length])).toEqual([['rewritten', 1, 6, 5]]);
+    // Every counterpart is in one row: this graph has no other order.
+    expect(pairs.length / 2).toBeGreaterThan(14);
+    const level = Array.from({ length: pairs.length / 2 }, (_, i) => {
+      const [box, other] = [pairs[2 * i]!, pairs[2 * i + 1]!];
+      return Math.abs(before.scene.boxes.y[box]! - now.scene.boxes.y[other]!) < 1;
+    });
+    expect(level.filter((isLevel) => !isLevel)).toEqual([]);
     expect(engine.ask.details(0).op).toBe('Matmul'); // still about stage 2
-    expect(engine.ask.changes()).toHaveLength(1);
-    await expect(engine.aside(1, 2, 'kernel', [7])).rejects.toThrow();
-    expect(engine.ask.changes()).toHaveLength(1);
+    expect(await engine.ask.changes()).toHaveLength(1);
+    await expect(engine.aside(1, 'kernel', [7])).rejects.toThrow();
+    expect(await engine.ask.changes()).toHaveLength(1);
   });
 });
 

@@ -86,10 +86,10 @@ describe('boxes', () => {
           for (const state of [open, [0], [1]]) {
             const v = shown(graph, tree, state, unfolded);
             expect(loops(v.count, v.source, v.target)).toBe(false);
-            // Every operator is in one box, and in a group of its own module.
+            // Every operator is in one box, and counted by a group of its own module.
             for (let node = 0; node < graph.nodes; node++) {
               expect(v.nodeBox[node]).toBeGreaterThanOrEqual(0);
-              const scope = tree.scope[tree.nodeGroup[node]!]!;
+              const scope = tree.scope[tree.home[node]!]!;
               let s = graph.scope[node]!;
               while (s !== scope && s > 0) s = pools.scopes.parent[s]!;
               expect(s).toBe(scope);
@@ -170,6 +170,19 @@ describe('a module', () => {
   it('that only holds modules gives way to them where they run in turns', () => {
     expect(boxes(chain(['up/0/a', '', 'up/0/b', 'up/1/a', '', 'up/1/b']))).toEqual(['up.0.a', 'op', 'up.0.b', 'up.1.a', 'op', 'up.1.b']);
     expect(boxes(chain(['layer1/0', 'layer1/1', 'layer2/0']))).toEqual(['layer1', 'layer2']);
+  });
+
+  it('takes in what its own module does between its parts, where that is little', () => {
+    const parts = Array.from({ length: 12 }, (_, i) => `up/0/${i < 6 ? 'a' : 'b'}`);
+    parts.splice(6, 0, '');
+    const { graph, pools } = build(chain([...parts, 'end']));
+    const tree = treeOf(graph, pools);
+    const names = [...row(tree.childGroups, 0)].map((g) => groupTitle(tree, pools, g));
+    expect(names).toEqual(['up', 'end']);
+    // It is drawn there, and counted where it is.
+    expect([tree.home[6], tree.nodeGroup[6] === 0]).toEqual([0, false]);
+    expect(tree.count[tree.nodeGroup[6]!]).toBe(12);
+    expect(tree.count[0]).toBe(14);
   });
 
   it('that is a list is a name before those of its modules', () => {

@@ -13,7 +13,7 @@ from opscope.ir import Graph
 from opscope.ir.enumerations import PHASE_ID, ROLE_ID
 
 from .operators import CostTable
-from .sizes import bytes_of
+from .sizes import Ints, bytes_of
 
 
 class Parameter(NamedTuple):
@@ -103,6 +103,18 @@ def parameters(graph: Graph, table: CostTable, held: Sequence[Parameter] = (), *
     return Parameters(tuple(every), any(p.elements is None for p in every), has_gaps)
 
 
+def first_users(graph: Graph, of_value: Ints) -> Ints:
+    """By storage: the node whose module it is counted in, or -1. Where it is used, not where it is made or updated:
+    forward operators come first. `of_value`: the storage of each value."""
+    read = np.flatnonzero(graph.use_value >= 0)
+    node = graph.use_node[read]
+    late = np.isin(graph.node_phase[node], [PHASE_ID["init"], PHASE_ID["optimizer"], PHASE_ID["backward"]])
+    order = np.argsort(late, kind="stable")[::-1]
+    first = np.full(graph.n_values, -1, dtype=np.int64)
+    first[of_value[graph.use_value[read[order]]]] = node[order]
+    return first
+
+
 def _of_graph(graph: Graph, table: CostTable) -> list[Parameter]:
     of_value = table.storages.of_value
     values = np.flatnonzero(graph.value_role == ROLE_ID["parameter"])
@@ -110,13 +122,7 @@ def _of_graph(graph: Graph, table: CostTable) -> list[Parameter]:
     for value, storage in zip(values.tolist(), of_value[values].tolist(), strict=True):
         by_storage.setdefault(storage, []).append(value)
 
-    read = np.flatnonzero(graph.use_value >= 0)
-    node = graph.use_node[read]
-    # Where it is used, not where it is made or updated: forward operators first.
-    late = np.isin(graph.node_phase[node], [PHASE_ID["init"], PHASE_ID["optimizer"], PHASE_ID["backward"]])
-    order = np.argsort(late, kind="stable")[::-1]
-    first = np.full(graph.n_values, -1, dtype=np.int64)
-    first[of_value[graph.use_value[read[order]]]] = node[order]
+    first = first_users(graph, of_value)
     trained = _trained(graph, table)
     strings, types = graph.pools.strings, graph.pools.types
     found: list[Parameter] = []

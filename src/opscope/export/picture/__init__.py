@@ -22,6 +22,10 @@ def export(capture: Capture, path: Path, options: Options) -> None:
     look = _checked(options.look)
     size = Size.of(look.size)
     stage = capture.stage(options.stage)
+    if look.play and (options.ending != ".svg" or look.engine == "graphviz"):
+        raise OpscopeError(
+            f"{path}: --play writes an animated .svg, drawn by opscope itself; the page saves a video (Export, WebM)"
+        )
     if look.engine == "graphviz":
         content = graphviz.render(capture, options, look, size)
     else:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opscope import wire
+from opscope.analysis.annotate import annotate
 from opscope.errors import OpscopeError
 from opscope.export import edge_words, page
 from opscope.export.registry import Look, Options
@@ -58,8 +59,11 @@ def draw(stage: Stage, capture: Capture, options: Options, look: Look) -> Drawin
         "title": stage.name,
         "most": READABLE,
         "edges": _edge_words(capture, stage, look),
+        "parameters": look.parameters,
+        "legend": look.legend,
+        "play": look.play,
     }
-    data = _stage_alone(capture, stage)
+    data = _stage_alone(capture, stage, costs=look.play)
     racer = _racer()
     try:
         with racer() as v8:
@@ -118,9 +122,11 @@ def _into(v8: MiniRacer, data: bytes) -> None:
     memoryview(room)[:] = data
 
 
-def _stage_alone(capture: Capture, stage: Stage) -> bytes:
+def _stage_alone(capture: Capture, stage: Stage, costs: bool = False) -> bytes:
     """An .opscope file with this stage only and nothing that a picture does not show; not deflated."""
-    alone = dataclasses.replace(stage, after=None, listings={})
+    alone = Capture(
+        pools=capture.pools, stages=[dataclasses.replace(stage, after=None, listings={})], origin=capture.origin
+    )
     out = io.BytesIO()
-    wire.write(Capture(pools=capture.pools, stages=[alone], origin=capture.origin), out, packed=False)
+    wire.write(annotate(alone) if costs else alone, out, packed=False)
     return out.getvalue()

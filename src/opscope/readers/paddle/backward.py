@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from opscope.ir import GraphBuilder, Pools
-from opscope.ir.attributes import STARTS_FROM
+from opscope.ir.attributes import NO_GRADIENT, STARTS_FROM
 from opscope.ir.capture import Table, column
 from opscope.ir.columns import frozen
 from opscope.ir.facts import GRADIENTS
@@ -184,7 +184,7 @@ def _attrs(node: GradNode) -> dict[str, Any]:
     if not node.is_leaf:
         nulls = [i for i, edge in enumerate(node.edges) if edge.target is None]
         if nulls:
-            attrs["no_gradient"] = nulls
+            attrs[NO_GRADIENT] = nulls
     return attrs
 
 

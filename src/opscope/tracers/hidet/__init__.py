@@ -19,7 +19,7 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
     """A FlowGraph as it is, or the graph that a module or a function makes of these arguments."""
     hidet = import_hidet()
     session = Session(hidet, caller)
-    try:
+    with session.or_abort():
         if isinstance(target, hidet.FlowGraph):
             if args or kwargs:
                 raise OpscopeError("a FlowGraph takes no inputs: call opscope.trace(graph) without inputs")
@@ -37,15 +37,12 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
             raise OpscopeError("what was called gave no tensor that depends on its inputs: there is no graph")
         graph = hidet.trace_from(outputs, symbols)
         flow = snapshot(graph, session.watch.place, session.watch.names)
-    except BaseException:
-        session.abort()
-        raise
     session.abort()
     return session.one(flow)
 
 
 def start(options: Options) -> Session:
-    return Session(import_hidet(), options.caller, values=options.values, times=options.times)
+    return Session(import_hidet(), options.caller, values=bool(options.values), times=options.times)
 
 
 def start_passes(caller: FrameType) -> Session:

@@ -29,14 +29,11 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
         model=model,
         arguments=named_arguments(getattr(target, "execute", target), args, kwargs),
     )
-    try:
+    with session.or_abort():
         result = target(*args, **kwargs)
         # Held until the session has run what is pending: Jittor does not compute what is not held.
         held = [var for _, var in tensors_in(jt.Var, result, depth=16)]
         jt.sync(held)
-    except BaseException:
-        session.abort()
-        raise
     return session.finish()
 
 
@@ -45,7 +42,7 @@ def start(options: Options) -> Session:
     caller, model = options.caller, options.model
     roots = _roots(jt, caller, *_each(model), *_each(options.optimizer))
     main = model if isinstance(model, jt.Module) else None
-    return Session(jt, roots, caller, model=main, values=options.values, times=options.times)
+    return Session(jt, roots, caller, model=main, values=bool(options.values), times=options.times)
 
 
 def tensor(array: npt.NDArray[np.generic], dtype: str) -> Any:

@@ -15,6 +15,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from opscope.tracers.frames import OWN
+from opscope.tracers.steps import step_ends
 
 from .watch import Call, Watcher
 
@@ -103,7 +104,7 @@ class Rewriter:
     def _step(self, number: int) -> int:
         """Which training step the node was made in; 0 after the last one, and where there is only one."""
         place = bisect_left(self._steps, number)
-        return place + 1 if len(self._steps) > 1 and place < len(self._steps) else 0
+        return place + 1 if place < len(self._steps) else 0
 
 
 def number_of(node: Any) -> int:
@@ -114,22 +115,6 @@ def number_of(node: Any) -> int:
 def count_grads(stack: list[Entry]) -> int:
     """How many `grad` entries a stack begins with: 1 for a gradient, 2 for a gradient of a gradient."""
     return next((place for place, entry in enumerate(stack) if entry["type"] != "Grad"), len(stack))
-
-
-def step_ends(steps: list[tuple[int, int]]) -> list[int]:
-    """Where training steps end: a step is over when an optimizer is about to step for the second time."""
-    ends: list[int] = []
-    seen: set[int] = set()
-    last = 0
-    for optimizer, counter in steps:
-        if optimizer in seen:
-            ends.append(last)
-            seen.clear()
-        seen.add(optimizer)
-        last = counter
-    if seen:
-        ends.append(last)
-    return ends
 
 
 def entries(raw: list[Entry], chain: list[Numbered], base: int) -> list[Entry]:

@@ -44,11 +44,8 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
     session = Session(
         caller, model=model, models=models, arguments=named_arguments(getattr(target, "forward", target), args, kwargs)
     )
-    try:
+    with session.or_abort():
         result = target(*args, **kwargs)
-    except BaseException:
-        session.abort()
-        raise
     return session.finish(result)
 
 

@@ -48,12 +48,9 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
         statistics=statistics,
     )
     warnings: list[str] = []
-    try:
+    with session.or_abort():
         result = target(*args, **kwargs)
         warnings += _backward(session, result, statistics)
-    except BaseException:
-        session.abort()
-        raise
     if how == "autograd" and not session.recorder.passes:
         session.abort()
         raise OpscopeError("nothing here takes a gradient (stop_gradient is True), so there is no backward graph")
@@ -85,7 +82,7 @@ def start(options: Options) -> Session:
     return Session(
         options.caller,
         layers=layers_in(options.caller, options.model),
-        values=options.values,
+        values=bool(options.values),
         times=options.times,
         steps=options.steps,
     )

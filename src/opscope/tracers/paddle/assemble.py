@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 from opscope.ir import Capture, GraphBuilder, Origin, Pools, Stage
 from opscope.ir.measurements import TIMES, VALUES, Measured, times_table, values_table
 from opscope.readers.paddle.backward import Edge, Placing, gradient_table, in_order, layer_scope
 from opscope.readers.paddle.names import forward_op
+from opscope.tracers.steps import step_ends
 
 from . import private
 from .passes import Pass
@@ -20,21 +20,6 @@ from .words import KEPT
 
 def origin(how: str) -> Origin:
     return Origin(format="live", framework="paddle", version=str(private.the_paddle().__version__), how=how)
-
-
-def step_ends(steps: Sequence[tuple[int, int]]) -> list[int]:
-    """Where training steps end: a step is over when an optimizer is about to step for the second time. `steps`: which
-    optimizer, at which tick. What comes after the last belongs to a step that was not finished. Empty for one step."""
-    ends: list[int] = []
-    seen: set[int] = set()
-    last = 0
-    for optimizer, tick in steps:
-        if optimizer in seen:
-            ends.append(last)
-            seen.clear()
-        seen.add(optimizer)
-        last = tick
-    return [*ends, last] if ends else []
 
 
 class Assembly:

@@ -18,14 +18,20 @@ from .graphs import WAYS, existing
 from .private import the_torch
 from .recorder import record_call, start
 
+COMPILE = "compile"  # what torch.compile makes of it: stages and kernels
+
 
 def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType) -> Capture:
     """Call a module or a function once, or take a graph that exists already as it is."""
+    if how == COMPILE:
+        from .compiler import capture_call
+
+        return capture_call(target, args, kwargs, caller=caller)
     if how in WAYS:
         return graphs.capture(how, target, args, kwargs, caller=caller)
     if how == "auto" and not args and not kwargs and (found := existing(target)) is not None:
         return found
-    return record_call(target, args, kwargs, caller=caller)
+    return record_call(target, args, kwargs, caller=caller, compiled=how != "record")
 
 
 # What is asked less often is imported when it is asked.
@@ -66,7 +72,8 @@ def tensor(array: npt.NDArray[np.generic], dtype: str) -> Any:
 
 TRACER = Tracer(
     name="PyTorch",
-    how=(*RECORDS, *WAYS),
+    how=(*RECORDS, *WAYS, COMPILE),
+    records=(*RECORDS, COMPILE),
     trace=trace,
     start=start,
     ways=ways,

@@ -13,10 +13,11 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Generator
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, cast
 
 from opscope.tracers.arguments import attributes_of, is_a
+from opscope.tracers.frames import locals_of
 from opscope.tracers.imports import AfterImport
 
 # -- the recorder -------------------------------------------------------------------------------
@@ -438,3 +439,99 @@ def gradient_edge(tensor: Any) -> tuple[Any, int]:
 def is_gradient_sum(node: Any) -> bool:
     """Whether an fx node of a joint graph adds up gradients that meet."""
     return bool(node.meta.get("is_gradient_acc"))
+
+
+# -- the compiler --------------------------------------------------------------------------------
+
+
+def is_frame_compiler(code: CodeType) -> bool:
+    """Whether this is the function of Dynamo that compiles a frame of the user's."""
+    return code.co_name == "_compile" and code.co_filename.replace("\\", "/").endswith("torch/_dynamo/convert_frame.py")
+
+
+def users_function(code: CodeType) -> str:
+    """What the user calls a function of which Dynamo compiles the rest, after a break."""
+    resumed = re.fullmatch(r"torch_dynamo_resume_in_(\w+?)(?:_at_\d+)*", code.co_name)
+    return resumed[1] if resumed else code.co_name.strip("<>")
+
+
+def lowered_operator() -> str | None:
+    """The operator of the graph that Inductor is lowering."""
+    virtualized = find("torch._inductor.virtualized", "V")
+    try:
+        return str(virtualized.graph.current_node.name)
+    except AttributeError:
+        return None
+
+
+@contextlib.contextmanager
+def own_backends(make: Callable[[type[Any]], type[Any]]) -> Generator[None, None, None]:
+    """What torch.compile is given as a backend is of a class made by `make` meanwhile."""
+    torch = the_torch()
+    before: list[tuple[str, Any]] = []
+    for name in ("_TorchCompileInductorWrapper", "_TorchCompileWrapper"):
+        held = getattr(torch, name, None)
+        if held is not None:
+            before.append((name, held))
+            setattr(torch, name, make(held))
+    try:
+        yield
+    finally:
+        for name, held in before:
+            setattr(torch, name, held)
+
+
+def options_of(compiled: Any) -> dict[str, Any]:
+    """How torch.compile was asked to compile something: backend, options, dynamic, fullgraph."""
+    found: dict[str, Any] = {}
+    context: Any = attributes_of(compiled).get("dynamo_ctx")
+    innermost = find("torch._dynamo.eval_frame", "innermost_backend")
+    try:
+        backend = innermost(context.callback)
+    except (AttributeError, TypeError, AssertionError):
+        return found
+    if getattr(backend, "compiler_name", "") == "inductor":
+        found["options"] = dict(getattr(backend, "config", {})) or None
+    else:
+        found["backend"] = getattr(backend, "compiler_fn", backend)
+    found["dynamic"] = getattr(backend, "dynamic", None)
+    found["fullgraph"] = bool(getattr(context, "fullgraph", False) or getattr(context, "nopython", False))
+    return found
+
+
+def leaves_behind(outputs: list[Any]) -> list[Any]:
+    """The tensors whose gradients a backward pass from these would add to."""
+    found: dict[int, Any] = {}
+    seen: set[Any] = set()
+    todo = [tensor.grad_fn for tensor in outputs]
+    while todo:
+        function = todo.pop()
+        if function is None or function in seen:
+            continue
+        seen.add(function)
+        variable = getattr(function, "variable", None)
+        if variable is not None:
+            found.setdefault(id(variable), variable)
+        todo += [following for following, _ in function.next_functions]
+    return list(found.values())
+
+
+def compiled_call(frame: FrameType) -> tuple[str, str, str]:
+    """Of torch's function around a compiled one: what was compiled, by which backend, and where that is written."""
+    held = locals_of(frame)
+    function, callback = held.get("fn"), held.get("callback")
+    owner = getattr(function, "__self__", function)
+    name = getattr(function, "__qualname__", "") if not is_a(owner, the_torch().nn.Module) else type(owner).__name__
+    innermost = find("torch._dynamo.eval_frame", "innermost_backend")
+    backend = innermost(callback) if innermost is not None and callable(callback) else None
+    said = getattr(backend, "compiler_name", "") or getattr(backend, "__name__", "") or type(backend).__name__
+    forward = getattr(owner, "forward", function)
+    code = getattr(forward, "__code__", None)
+    where = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+    return str(name) or "a function", str(said) if backend is not None else "", where
+
+
+def is_compiling() -> bool:
+    """Whether the compiler, or another tracer of torch, is reading this code instead of running it."""
+    torch = the_torch()
+    return bool(torch.compiler.is_compiling() or torch.jit.is_tracing())

@@ -12,8 +12,9 @@ from typing import Any, cast
 from opscope.ir.enumerations import PHASES
 from opscope.readers.torch.names import short_class
 
+from .calls import Calls, calls
 from .log import CompileId, Entry
-from .modules import Held, Path, classes, guarded
+from .modules import Held, Path
 from .printed import Place
 
 # The graphs that a compilation has one of, and what their stages are called.
@@ -105,7 +106,7 @@ class Compilation:
     breaks: list[str] = field(default_factory=list[str])
     function: str = ""  # that was compiled
     why: str = ""  # of a compilation that is not the first
-    guards: dict[str, str] = field(default_factory=dict[str, str])  # Dynamo's words for things -> their classes
+    calls: Calls = field(default_factory=Calls)
     roots: dict[str, Path] = field(default_factory=dict[str, Path])  # Dynamo's words for models -> their names
     metrics: list[dict[str, Any]] = field(default_factory=list["dict[str, Any]"])  # forward's, then backward's
     classes: dict[Path, str] = field(default_factory=dict[Path, str])  # of modules
@@ -117,26 +118,28 @@ class Compilation:
 
     def name_models(self) -> None:
         """The first part of every path is the class of the model, as its guards say; else the function's name."""
-        for source in sorted(self.sources | self.guards.keys(), reverse=True):  # the longest first
+        for source in sorted(self.sources | self.calls.classes.keys(), reverse=True):  # the longest first
             root = source[: source.find("]") + 1]
             if root not in self.roots:
-                name = self.guards.get(root, "")
+                name = self.calls.classes.get(root, "")
                 is_thing = name and name not in _PLAIN and not name.startswith("builtins.")
                 inside = source.startswith(f"{root}._modules")
                 self.roots[root] = (short_class(name),) if is_thing else ("model",) if inside else self.whole
-        self.classes.update(classes(self.guards, self.roots))
+        self.calls.name(self.roots)
+        named = {path: short_class(name) for path, name in self.calls.modules.items()}
+        self.classes = {**named, **self.classes}
 
     @property
     def whole(self) -> Path:
         """What all of it is the code of, if no module is known: the function."""
-        own = self.guards.get("L['self']", "")
+        own = self.calls.classes.get("L['self']", "")
         if own and own not in _PLAIN:
             return (short_class(own),)
         return (_RESUMED.sub(r"\1", self.function),) if self.function else ()
 
     @property
     def is_optimizer(self) -> bool:
-        return self.guards.get("L['self']", "").startswith("torch.optim.")
+        return self.calls.classes.get("L['self']", "").startswith("torch.optim.")
 
     @property
     def is_empty(self) -> bool:
@@ -210,12 +213,14 @@ class Compilation:
         self.why = "; ".join(" ".join(text.split()) for text in texts)[:400]
 
     def guarded(self, entry: Entry) -> None:
-        self.guards = guarded(entry.text)
+        self.calls = calls(entry.text)
 
     def measured(self, entry: Entry) -> None:
         metrics = dict(_dict(entry.data))
         metrics["backward"] = entry.kind == "bwd_compilation_metrics"
         self.metrics.append(metrics)
+        if isinstance(reason := metrics.get("recompile_reason"), str) and not self.why:
+            self.why = " ".join(reason.split())[:400]
         if metrics.get("fail_type"):
             self.failed = f"{metrics.get('fail_type')}: {metrics.get('fail_reason') or 'no reason given'}"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
+from typing import cast
 
 from opscope.ir.pools import Dim
 from opscope.readers.torch.names import VIEWS, base_name, op_name
@@ -11,6 +13,13 @@ from .annotations import annotation
 from .printed import Node, Printed, names_in
 
 LIKE_VIEWS = VIEWS | {"aten.reshape", "aten._unsafe_view", "prims.view_of", "prims.broadcast_in_dim"}
+
+
+def flow_of(printed: Printed) -> Flow:
+    """The flow of a graph, made once."""
+    if printed.flow is None:
+        printed.flow = Flow(printed)
+    return cast("Flow", printed.flow)
 
 
 class Flow:
@@ -60,7 +69,35 @@ class Flow:
         """`getitem` of a split: a part of the tensor that was split."""
         return self.op[name] == "operator.getitem" and base_name(self.op.get(self.reads[name][0], "")) in LIKE_VIEWS
 
+    @cached_property
+    def free(self) -> dict[str, None]:
+        """Operators that need no tensor: positions, zeros, and what is made of them."""
+        found: dict[str, None] = {}
+        for name, read in self.reads.items():
+            if not self.is_size(name) and all(other in found or self.is_size(other) for other in read):
+                found[name] = None
+        return found
+
+    def is_size(self, name: str) -> bool:
+        """A number of the shapes, no tensor."""
+        text = self.inputs.get(name) or (self.nodes[name].annotation if name in self.nodes else "")
+        return text.startswith("Sym")
+
     def type(self, name: str) -> tuple[str, tuple[Dim, ...]] | None:
         text = self.inputs.get(name) or (self.nodes[name].annotation if name in self.nodes else "")
         found = annotation(text) if text else None
         return (found.dtype, found.shape) if found else None
+
+    def borrow_places(self) -> None:
+        """Operators that the compiler put in have no line: theirs is that of who reads them, or of what they read."""
+        names = [name for name, node in self.nodes.items() if node.place is None]
+        for name in reversed(names):
+            self._borrow(name, self.readers.get(name, ()), "its reader")
+        for name in names:
+            self._borrow(name, self.reads[name][::-1], "what it reads")
+
+    def _borrow(self, name: str, others: Iterable[str], whose: str) -> None:
+        node = self.nodes[name]
+        place = next((self.nodes[other].place for other in others if other in self.nodes), None)
+        if node.place is None and place is not None:
+            node.place, node.borrowed = place, whose

@@ -122,6 +122,8 @@ class _Building:
             self.argument(argument.name or str(position), argument, uses, attrs, bodies)
         if node.target.startswith("self.") and node.target[5:] in self.printed.inner:
             bodies.append(("forward", self.printed.inner[node.target[5:]]))
+        if node.borrowed:
+            attrs["line of"] = node.borrowed
         index = self.builder.node(
             op,
             [value for _, value in uses],

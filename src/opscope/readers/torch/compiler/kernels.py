@@ -2,11 +2,14 @@
 
 Three kinds of evidence, best first: Inductor's own report by launch (it has none for backward graphs and for cache
 hits), the `Graph fragment` in a kernel's comment (it names the operators of the kernel's first launch), and structure:
-what lies between the values in the buffers that a launch reads and those in the buffers that it writes.
+what lies between the values in the buffers that a launch reads and those in the buffers that it writes. Which value a
+buffer holds is known of inputs, of results and of what libraries read and write; of the others the kernel's own code
+says which of its inputs are read for them (`dependence`).
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +18,14 @@ from opscope.ir import dtypes
 from opscope.ir.pools import Dim
 from opscope.readers.torch.names import base_name, op_name
 
-from .compilation import Part
-from .flow import LIKE_VIEWS, Flow
+from . import dependence
+from .compilation import LaunchTold, Part
+from .computable import Computable, sweep
+from .flow import LIKE_VIEWS, flow_of
 from .printed import Printed
-from .wrapper import FragmentNode, Launch, Output
+from .wrapper import FragmentNode, Kernel, Launch, Output
 
+_FACTOR = re.compile(r"\*(?![^(]*\))")  # between what is multiplied, outside of brackets
 _MOST_STEPS = 200_000  # of one search
 
 
@@ -39,46 +45,98 @@ def _size(shape: Sequence[Dim] | None) -> object:
     count = 1
     symbols: list[str] = []
     for dim in shape:
-        if isinstance(dim, int):
-            count *= dim
-        else:
-            symbols.append(str(dim))
+        for factor in [dim] if isinstance(dim, int) else _FACTOR.split(str(dim)):
+            if isinstance(factor, int) or factor.isdigit():
+                count *= int(factor)
+            elif factor:
+                symbols.append(factor)
     return (count, *sorted(symbols))
+
+
+def told_by_launch(part: Part, launches: Sequence[Launch]) -> dict[int, LaunchTold]:
+    """Rows that live capture told, joined to launches by the kernel's name, in order."""
+    waiting: dict[str, list[LaunchTold]] = {}
+    for told in reversed(part.launches):
+        waiting.setdefault(told.kernel.removesuffix(".run"), []).append(told)
+    found: dict[int, LaunchTold] = {}
+    for i, launch in enumerate(launches):
+        rows = waiting.get(launch.target)
+        if rows:
+            found[i] = rows.pop()
+    return found
 
 
 def place(printed: Printed, output: Output, part: Part) -> list[Placed]:
     """What each launch of an output code computes, in the order of the launches."""
-    return _Placing(printed, output, part.reported).run()
+    return _Placing(printed, output, part).run()
+
+
+@dataclass
+class _Found:
+    values: dict[str, str] = field(default_factory=dict[str, str])  # by buffer
+    nodes: list[str] = field(default_factory=list[str])
 
 
 class _Placing:
-    def __init__(self, printed: Printed, output: Output, reported: Mapping[str, Iterable[str]]) -> None:
-        self.flow = Flow(printed)
+    def __init__(self, printed: Printed, output: Output, part: Part) -> None:
+        self.flow = flow_of(printed)
         self.output = output
-        self.reported = reported
+        self.part = part
+        self.told = told_by_launch(part, output.launches)
+        self.reported = part.reported
         self.holds: dict[str, str] = {}  # buffer -> the value in it, or the one that it is a view of
-        self.held: set[str] = set()
+        self.stored: dict[str, str] = {}  # value -> the buffer that holds it
         self.claimed: set[str] = set()  # values that a launch before has made
-        # Partial results of a reduction in two steps: buffer -> the value that becomes of it, and what was read for it.
-        self.partial: dict[str, tuple[str, set[str]]] = {}
+        self.open: dict[str, dependence.Made] = {}  # buffers whose value no operator is: what they were made from
         self.placed = [Placed() for _ in output.launches]
+        self.libraries: dict[int, str] = {}  # launch -> the operator that the library computes
+        self.final: dict[str, str] = {}  # of buffers that are written more than once
+        self.pieces: dict[str, tuple[str, str]] = {}  # part of a buffer -> (the `cat`, what is there)
+        self.made: dict[str, dict[str, dependence.Made]] = {}  # by kernel
         self.seen: set[str] = set()  # kernels that were launched
         self.writer: dict[str, int] = {}  # buffer -> the last launch that wrote it
         self.next_reader: dict[str, list[int]] = {}
+        self.last_writer: dict[str, int] = {}
         for i, launch in enumerate(output.launches):
+            self.last_writer.update(dict.fromkeys(launch.writes, i))
             for name in launch.reads:
                 self.next_reader.setdefault(name, []).append(i)
 
     def run(self) -> list[Placed]:
+        inputs = list(self.flow.inputs)
         for i, name in enumerate(self.output.inputs):
-            inputs = list(self.flow.inputs)
             self.holds[name] = name if name in self.flow.inputs else (inputs[i] if i < len(inputs) else "")
         for buffer, value in zip(self.output.returned, self.flow.outputs, strict=False):
             if buffer and value and buffer not in self.holds:
-                self.holds[buffer] = self.flow.base(value)
+                self.hold(buffer, self.flow.base(value))
+        self.anchor()
+        self.join_parts()
+        self.set_aside()
         for i, launch in enumerate(self.output.launches):
             self.launch(i, launch)
+        self.inline_rest()
         return self.placed
+
+    def inline_rest(self) -> None:
+        """A value that is in no memory is computed where it is read."""
+        flow, order = self.flow, self.flow.order
+        readers: dict[str, list[int]] = {}
+        for i, found in enumerate(self.placed):
+            if self.output.launches[i].kernel is not None:
+                for name in found.nodes:
+                    for read in flow.reads[name]:
+                        readers.setdefault(read, []).append(i)
+        added: dict[int, list[str]] = {}
+        for name in reversed(flow.nodes):
+            if name in self.claimed or name in self.stored or flow.is_size(name) or flow.op[name] == "get_attr":
+                continue
+            for i in dict.fromkeys(readers.get(name, ())):
+                added.setdefault(i, []).append(name)
+                for read in flow.reads[name]:
+                    readers.setdefault(read, []).append(i)
+        for i, names in added.items():
+            found = self.placed[i]
+            found.nodes = sorted({*found.nodes, *names}, key=order.__getitem__)
 
     def value(self, buffer: str) -> str:
         """The value in a buffer, or in the one whose memory it took over."""
@@ -111,79 +169,10 @@ class _Placing:
         values = {self.before(name) if name in written else self.value(name) for name in launch.reads}
         return {self.flow.base(value) for value in values if value}
 
-    # -- one launch -------------------------------------------------------------------------------
-
-    def launch(self, index: int, launch: Launch) -> None:
-        kernel = launch.kernel
-        first = kernel is None or kernel.name not in self.seen
-        if kernel is not None:
-            self.seen.add(kernel.name)
-        nodes = [name for name in self.reported.get(launch.handle, ()) if name in self.flow.nodes]
-        listed = kernel.fragment if kernel is not None else []
-        fragment = [node for node in listed if node.kind != "PlaceHolder"]
-        given = [node.name for node in listed if node.kind == "PlaceHolder"]
-        evidence, results = "", list[str]()
-        if fragment and first and all(node.name in self.flow.nodes for node in fragment):
-            nodes, evidence = [node.name for node in fragment], "name"
-            results = [name for name in kernel.returned if name in self.flow.nodes] if kernel is not None else []
-        elif nodes:
-            evidence = "reported"
-        elif begun := [self.partial[name] for name in launch.reads if name in self.partial]:
-            nodes = [name for value, reads in begun for name in self.slice(value, reads)[0]]
-            evidence, results = "structure", [value for value, _ in begun]
-        elif fragment and kernel is not None:
-            nodes, results = self.again(fragment, given, kernel.returned, launch)
-            evidence = "structure" if nodes else ""
-        elif kernel is None:
-            nodes = self.extern(launch)
-            evidence = "structure" if nodes else ""
-        if not nodes:
-            nodes, results = self.between(index, launch)
-            evidence = "structure" if nodes else ""
-        order = self.flow.order
-        serves = "" if nodes else self.served(index, launch)
-        self.placed[index] = Placed(sorted(set(nodes), key=order.__getitem__), evidence, serves)
-        self.fill(launch, nodes, results)
-        self.writer.update(dict.fromkeys(launch.writes, index))
-
-    def fill(self, launch: Launch, nodes: Sequence[str], results: Sequence[str]) -> None:
-        """Say what the written buffers hold: values that something outside the launch reads."""
-        inside = set(nodes)
-        if not results:
-            returned = set(self.flow.outputs)
-            results = [
-                name
-                for name in sorted(inside, key=self.flow.order.__getitem__)
-                if name in returned or any(reader not in inside for reader in self.flow.readers.get(name, ()))
-            ] or list(nodes[-1:])
-        self.claimed |= inside
-        free = [self.flow.base(name) if self.flow.base(name) in inside else name for name in dict.fromkeys(results)]
-        free = list(dict.fromkeys(free))
-        if launch.result and launch.kernel is None:
-            self.hold(launch.result, nodes[-1] if nodes else "")
-            return
-        writes = list(dict.fromkeys(launch.writes))
-        for buffer in writes:
-            if buffer in self.holds and self.holds[buffer] in free:
-                free.remove(self.holds[buffer])
-        for buffer in writes:
-            if buffer in self.holds and buffer not in self.output.inputs:
-                continue
-            fitting = [name for name in free if self.fits(buffer, name)]
-            if fitting:
-                self.hold(buffer, fitting[0])
-                free.remove(fitting[0])
-                self.partial.pop(buffer, None)
-        begun = [buffer for buffer in writes if buffer not in self.holds]
-        last = [name for name in free if not inside.intersection(self.flow.readers.get(name, ()))]
-        if len(begun) == len(last):
-            reads = self.known_reads(launch)
-            self.partial.update({buffer: (name, reads) for buffer, name in zip(begun, last, strict=True)})
-
     def hold(self, buffer: str, value: str) -> None:
         if value:
             self.holds[buffer] = value
-            self.held.add(value)
+            self.stored.setdefault(value, buffer)
 
     def fits(self, buffer: str, name: str) -> bool:
         known, kind = self.output.buffers.get(buffer), self.flow.type(name)
@@ -195,24 +184,45 @@ class _Placing:
 
     # -- calls of libraries -------------------------------------------------------------------------
 
-    def extern(self, launch: Launch) -> list[str]:
-        """The first operator of that name that no launch has made and that reads what the launch reads."""
-        reads = self.known_reads(launch)
-        unknown = sum(not self.value(name) for name in set(launch.reads))
-        for op in self.names_of(launch):
-            for name in self.flow.by_op.get(op, ()):
-                if name in self.claimed:
-                    continue
-                wanted = {self.flow.base(read) for read in self.flow.reads[name]}
-                if len(wanted - reads) <= unknown and reads & wanted >= {r for r in reads if r in wanted}:
-                    if unknown == 0 and not wanted <= reads | self.inlined(wanted):
-                        continue
+    def anchor(self) -> None:
+        """Which operator each call of a library is: Inductor numbers their buffers in the order of the graph."""
+        calls: dict[str, list[int]] = {}
+        for i, launch in enumerate(self.output.launches):
+            op = (
+                next((op for op in self.names_of(launch) if op in self.flow.by_op), "") if launch.kernel is None else ""
+            )
+            if op:
+                calls.setdefault(op, []).append(i)
+        for op, launches in calls.items():
+            launches.sort(key=lambda i: _number(self.output.launches[i]))
+            free = list(self.flow.by_op[op])
+            equal = len(free) == len(launches)
+            for i in launches:
+                launch = self.output.launches[i]
+                fitting = free[:1] if equal else [name for name in free if self.could_be(launch, name)][:1]
+                for name in fitting:
+                    free.remove(name)
+                    self.libraries[i] = name
                     self.learn(launch, name)
-                    return [name]
-        return []
 
-    def inlined(self, values: Iterable[str]) -> set[str]:
-        return {value for value in values if value in self.flow.nodes and not self.flow.reads[value]}
+    def could_be(self, launch: Launch, name: str) -> bool:
+        """Does what is known of a call fit to an operator?"""
+        wanted = {self.flow.base(read) for read in self.flow.reads[name]}
+        known = {self.flow.base(self.holds[read]) for read in launch.reads if self.holds.get(read)}
+        return known <= wanted and all(self.fits(buffer, name) for buffer in launch.writes[:1] if not launch.result)
+
+    def learn(self, launch: Launch, name: str) -> None:
+        """What the buffers hold that it reads, by the place of the argument, and what it writes."""
+        read = self.flow.reads[name]
+        if len(read) == len(launch.reads):
+            for buffer, value in zip(launch.reads, read, strict=True):
+                if not self.holds.get(buffer) and buffer not in self.output.inputs:
+                    known = self.output.buffers.get(buffer)
+                    if known is not None and known.picked is None:
+                        self.hold(buffer, self.flow.base(value))
+        for buffer in launch.writes[:1]:
+            if buffer not in self.output.inputs:
+                self.hold(buffer, name)
 
     def names_of(self, launch: Launch) -> list[str]:
         target = launch.target
@@ -221,17 +231,279 @@ class _Placing:
         if target == "aten.randint.low_out":  # how Inductor draws the seeds of its random numbers
             return ["prims.inductor_seeds"]
         short = target.rpartition(".")[2].removeprefix("bias_").removeprefix("_")
-        names = [f"aten.{short}", f"aten._{short}", f"mkldnn.{short}"]
-        return names + [f"{name}{overload}" for name in launch.aten for overload in ("", ".default")]
+        names = [
+            f"aten.{short}",
+            f"aten._{short}",
+            f"mkldnn.{short}",
+            f"mkldnn._{short}",
+            f"quantized_decomposed.{short}",
+        ]
+        if target.startswith("aten."):
+            names = [target, target.removesuffix("_out"), target.removesuffix(".out"), *names]
+        found: list[str] = []
+        for name in names:
+            found += [op for op in self.flow.by_op if base_name(op) == name or op == name]
+        return found + [f"{name}{overload}" for name in launch.aten for overload in ("", ".default")]
 
-    def learn(self, launch: Launch, name: str) -> None:
-        """What the buffers that it reads hold, by the place of the argument."""
-        read = self.flow.reads[name]
-        buffers = launch.reads
-        if len(read) == len(buffers):
-            for buffer, value in zip(buffers, read, strict=True):
-                if not self.value(buffer):
-                    self.hold(buffer, self.flow.base(value))
+    def join_parts(self) -> None:
+        """A buffer that is written part by part is a `cat`: each part holds one of its operands."""
+        parts: dict[str, list[str]] = {}
+        for name, buffer in self.output.buffers.items():
+            if buffer.part_of:
+                parts.setdefault(buffer.part_of, []).append(name)
+        written = {name for launch in self.output.launches for name in launch.writes}
+        cats = list(self.flow.by_op.get("aten.cat", ()))
+        for whole, names in parts.items():
+            if whole in written:
+                continue
+            known = self.holds.get(whole, "")
+            cat = known if known in cats else next((cat for cat in cats if self.could_hold(whole, names, cat)), "")
+            if cat and len(self.flow.reads[cat]) == len(names):
+                cats.remove(cat)
+                self.hold(whole, cat)
+                for name, operand in zip(names, self.flow.reads[cat], strict=True):
+                    self.pieces[name] = (cat, operand)
+
+    def could_hold(self, whole: str, parts: Sequence[str], cat: str) -> bool:
+        fits = len(set(self.flow.reads[cat])) == len(parts) and self.fits(whole, cat)
+        return fits and cat not in self.stored
+
+    def set_aside(self) -> None:
+        """What is known of a buffer that is written more than once is what it holds in the end."""
+        times = Counter(name for launch in self.output.launches for name in dict.fromkeys(launch.writes))
+        for name, count in times.items():
+            if count > 1 and name in self.holds and name not in self.output.inputs:
+                self.final[name] = self.holds.pop(name)
+                self.stored.pop(self.final[name], None)
+
+    # -- one launch -------------------------------------------------------------------------------
+
+    def launch(self, index: int, launch: Launch) -> None:
+        kernel = launch.kernel
+        first = kernel is None or kernel.name not in self.seen
+        if kernel is not None:
+            self.seen.add(kernel.name)
+        listed = kernel.fragment if kernel is not None else []
+        fragment = [node for node in listed if node.kind != "PlaceHolder"]
+        nodes = [name for name in self.reported.get(launch.handle, ()) if name in self.flow.nodes]
+        evidence, results = "reported" if nodes else "", dict[str, str]()
+        if fragment and first and all(node.name in self.flow.nodes for node in fragment):
+            nodes, evidence = [node.name for node in fragment], "name"
+        if index in self.told:  # by the process that compiled it
+            nodes, evidence = [name for name in self.told[index].nodes if name in self.flow.nodes], "reported"
+        elif index in self.libraries:
+            nodes, evidence = nodes or [self.libraries[index]], evidence or "structure"
+        elif kernel is not None:
+            found = self.by_code(index, launch, kernel, set(nodes))
+            results = found.values
+            if not nodes and found.nodes:
+                nodes, evidence = found.nodes, "structure"
+            if not nodes and fragment:
+                given = [node.name for node in listed if node.kind == "PlaceHolder"]
+                nodes, roots = self.again(fragment, given, kernel.returned, launch)
+                evidence = "structure" if nodes else ""
+                self.hold_results(launch, roots)
+        for buffer, value in results.items():
+            self.hold(buffer, value)
+        if nodes:
+            self.hold_results(launch, self.visible(nodes))
+        order = self.flow.order
+        if index not in self.told:
+            nodes = [name for name in nodes if not self.flow.is_size(name)]
+        serves = "" if nodes else self.served(index, launch)
+        self.placed[index] = Placed(sorted(set(nodes), key=order.__getitem__), evidence, serves)
+        self.claimed.update(nodes)
+        self.writer.update(dict.fromkeys(launch.writes, index))
+
+    def visible(self, nodes: Iterable[str]) -> list[str]:
+        """The values that somebody outside of a kernel reads."""
+        inside, returned = set(nodes), set(self.flow.outputs)
+        return [
+            name
+            for name in sorted(inside, key=self.flow.order.__getitem__)
+            if name in returned or any(reader not in inside for reader in self.flow.readers.get(name, ()))
+        ]
+
+    def hold_results(self, launch: Launch, names: Sequence[str]) -> None:
+        """Say what the written buffers hold of which it is not known yet."""
+        free = [name for name in dict.fromkeys(map(self.flow.base, names)) if name not in self.stored]
+        for buffer in dict.fromkeys(launch.writes):
+            if not self.holds.get(buffer) and buffer not in self.pieces:
+                fitting = [name for name in free if self.fits(buffer, name)]
+                if fitting:
+                    self.hold(buffer, fitting[0])
+                    free.remove(fitting[0])
+
+    # -- by the code of the kernel -------------------------------------------------------------------
+
+    def by_code(self, index: int, launch: Launch, kernel: Kernel, sure: set[str]) -> _Found:
+        """The values that fit to what the code reads for each result, and the operators behind them."""
+        if kernel.name not in self.made:
+            self.made[kernel.name] = dependence.results(kernel.code, kernel.parameters)
+        made = self.made[kernel.name]
+        of = self.buffers_of(launch, kernel)
+        reads = {
+            self.flow.base(self.holds[name]) for name in launch.writes if name in self.writer and self.holds.get(name)
+        }
+        for parameter, buffer in of.items():
+            if not made or any(parameter in entry.inputs for entry in made.values()):
+                reads |= self.leaves_of(buffer, launch)
+        writes = set(launch.writes)
+        barrier = {value for value, buffer in self.stored.items() if buffer not in writes} - reads
+        free = not reads or any(not entry.inputs for entry in made.values())
+        around = sweep(self.flow, reads, barrier | set(self.libraries.values()), free)
+        found = _Found()
+        unknown: dict[tuple[object, ...], list[tuple[str, frozenset[str], frozenset[str]]]] = {}
+        for buffer in dict.fromkeys(launch.writes):
+            entry = next((made[p] for p, b in of.items() if b == buffer and p in made), None)
+            leaves = (
+                frozenset(leaf for p in entry.inputs if p in of for leaf in self.leaves_of(of[p], launch))
+                if entry
+                else None
+            )
+            functions = frozenset(entry.functions | self.inherited(entry, of)) if entry else frozenset[str]()
+            value = self.value_to_come(index, buffer)
+            before = self.holds.get(buffer, "") if buffer in self.writer else ""
+            if before and leaves is not None:  # it is added to what was there
+                leaves |= {self.flow.base(before)}
+            if buffer in self.pieces:
+                cat, operand = self.pieces[buffer]
+                found.nodes += [cat, *around.behind(operand)]
+            elif value:
+                found.values[buffer] = value
+                found.nodes += around.behind(value) or self.between(value, reads)
+            elif leaves is not None:
+                kind = self.output.buffers.get(buffer)
+                key = (leaves, functions, kind.dtype if kind else "", _size(kind.shape) if kind else None)
+                unknown.setdefault(key, []).append((buffer, leaves, functions))
+        for rows in unknown.values():
+            chosen = self.choose(rows, around, sure, set(found.values.values()))
+            for (buffer, _, _), value in zip(rows, chosen, strict=False):
+                found.values[buffer] = value
+                found.nodes += around.behind(value)
+            for buffer, leaves, functions in rows[len(chosen) :]:
+                self.open[buffer] = dependence.Made(set(leaves), set(functions))
+        self.finish(launch, around, found)
+        return found
+
+    def buffers_of(self, launch: Launch, kernel: Kernel) -> dict[str, str]:
+        """The buffer that each parameter of a kernel is."""
+        found: dict[str, str] = {}
+        for parameter, argument in zip(kernel.parameters, launch.arguments, strict=False):
+            buffer = self.output.buffer_in(argument.text)
+            if buffer and not argument.name:
+                found[parameter] = buffer
+        return found
+
+    def leaves_of(self, buffer: str, launch: Launch) -> set[str]:
+        """The value in a buffer; where none is known, what it was made from."""
+        value = self.before(buffer) if buffer in launch.writes else self.value(buffer)
+        if value:
+            return set() if self.flow.is_size(value) else {self.flow.base(value)}
+        for name in self.output.chain(buffer):
+            if name in self.open:
+                return set(self.open[name].inputs)
+        return {f"? {buffer}"}
+
+    def inherited(self, entry: dependence.Made, of: Mapping[str, str]) -> set[str]:
+        """Functions that went into buffers whose value no operator is."""
+        found: set[str] = set()
+        for parameter in entry.inputs:
+            for name in self.output.chain(of.get(parameter, "")):
+                if name in self.open:
+                    found |= self.open[name].functions
+                    break
+        return found
+
+    def value_to_come(self, index: int, buffer: str) -> str:
+        """The value that a buffer must hold after a launch, where that is known already."""
+        if buffer in self.output.inputs:
+            return self.copied_into(buffer)
+        if buffer in self.final:
+            return self.final[buffer] if self.last_writer[buffer] == index else ""
+        return self.holds.get(buffer, "") if buffer not in self.writer else ""
+
+    def copied_into(self, buffer: str) -> str:
+        """A kernel that writes to an input does what a `copy_` at the end of the graph says."""
+        value = self.holds.get(buffer, "") if buffer in self.output.inputs else ""
+        for name in self.flow.by_op.get("aten.copy_", ()) if value else ():
+            if name not in self.claimed and self.flow.reads[name][:1] == [value]:
+                return name
+        return ""
+
+    def choose(
+        self,
+        rows: Sequence[tuple[str, frozenset[str], frozenset[str]]],
+        around: Computable,
+        sure: set[str],
+        taken: set[str],
+    ) -> list[str]:
+        """The values that fit best to buffers which are made from the same, in the order of the graph."""
+        buffer, leaves, functions = rows[0]
+        flow = self.flow
+        returned = set(flow.outputs)
+
+        def rank(name: str) -> tuple[bool, bool, bool, int]:
+            readers = flow.readers.get(name, ())
+            needed = name in returned or any(self.is_outside(reader, around) for reader in readers)
+            return around.functions[name] == functions, needed, name not in self.claimed, flow.order[name]
+
+        fitting = [
+            name
+            for name, found in around.leaves.items()
+            if found == leaves
+            and flow.base(name) == name
+            and (not sure or name in sure)
+            and (name not in self.stored or self.stored[name] == buffer)
+            and name not in taken
+            and flow.type(name) is not None
+            and not flow.is_size(name)
+            and self.fits(buffer, name)
+        ]
+        best = sorted(fitting, key=rank, reverse=True)[: len(rows)]
+        return sorted(best, key=flow.order.__getitem__)
+
+    def is_outside(self, reader: str, around: Computable) -> bool:
+        """Is an operator computed elsewhere? A view of a value is where its readers are."""
+        if reader not in around.leaves:
+            return True
+        if base_name(self.flow.op[reader]) in LIKE_VIEWS:
+            return any(self.is_outside(next_one, around) for next_one in self.flow.readers.get(reader, ()))
+        return False
+
+    def between(self, value: str, reads: set[str]) -> list[str]:
+        """The operators behind a value, up to what is read or held in memory."""
+        found: set[str] = set()
+        todo = [value]
+        while todo:
+            name = todo.pop()
+            if name in found or name not in self.flow.nodes:
+                continue
+            if name != value and (self.flow.base(name) in reads or self.flow.base(name) in self.stored):
+                continue
+            found.add(name)
+            todo += self.flow.reads[name]
+        return list(found)
+
+    def finish(self, launch: Launch, around: Computable, found: _Found) -> None:
+        """A reduction in two steps: the first kernel computes what leads to it, the second what follows."""
+        begun = {name for read in launch.reads for name in self.output.chain(read) if name in self.open}
+        if not begun or not found.nodes:
+            return
+        inside = set(found.nodes)
+        first = {name for name in inside if base_name(self.flow.op[name]) in dependence.REDUCTIONS}
+        before: set[str] = set()
+        for name in first:
+            before |= around.behind(name) & inside
+        for buffer in begun:
+            index = self.writer.get(buffer)
+            if index is not None and not self.placed[index].nodes and before:
+                nodes = sorted(before, key=self.flow.order.__getitem__)
+                self.placed[index] = Placed(nodes, "structure")
+                self.claimed |= before
+        if before:
+            kept = [name for name in found.nodes if name not in before or name in first]
+            found.nodes = kept or found.nodes
 
     # -- a kernel that was launched before ------------------------------------------------------------
 
@@ -301,87 +573,6 @@ class _Placing:
         unknown = sum(not self.value(name) for name in set(launch.reads))
         return len(outside - reads) <= unknown
 
-    # -- by what is read and written -----------------------------------------------------------------
-
-    def between(self, index: int, launch: Launch) -> tuple[list[str], list[str]]:
-        """The operators between the values that a launch reads and those that it writes."""
-        reads = self.known_reads(launch)
-        results: list[str] = []
-        for buffer in dict.fromkeys(launch.writes):
-            value = self.holds.get(buffer, "") if buffer not in self.output.inputs else ""
-            if not value or value in self.claimed:
-                value = self.expected(index, buffer, reads)
-            if value:
-                self.hold(buffer, value)
-                results.append(value)
-        nodes: set[str] = set()
-        for value in results:
-            nodes |= self.slice(value, reads)[0]
-        return list(nodes), results
-
-    def slice(self, value: str, reads: set[str]) -> tuple[set[str], set[str]]:
-        """(The operators behind a value, up to what is read; the inputs that it needs besides)."""
-        nodes: set[str] = set()
-        missing: set[str] = set()
-        todo = [value]
-        while todo:
-            name = todo.pop()
-            if name in nodes or (name in reads and name != value):
-                continue
-            if name not in self.flow.nodes:
-                missing.add(name)
-                continue
-            nodes.add(name)
-            todo += self.flow.reads[name]
-        return nodes, missing
-
-    def expected(self, index: int, buffer: str, reads: set[str]) -> str:
-        """The value that a buffer must hold: what its next reader asks for, or the first that fits."""
-        for later in self.next_reader.get(buffer, ()):
-            if later > index and self.output.launches[later].kernel is None:
-                found = self.asked(self.output.launches[later], buffer, reads)
-                if found:
-                    return found
-        mutated = self.copied_into(buffer)
-        if mutated:
-            return mutated
-        for name in self.flow.nodes:
-            base = self.flow.base(name)
-            if name != base or name in self.claimed or name in self.held or not self.fits(buffer, name):
-                continue
-            nodes, missing = self.slice(name, reads)
-            if not missing and any(self.flow.base(r) in reads for n in nodes for r in self.flow.reads[n]):
-                return self.furthest(name, buffer, reads)
-        return ""
-
-    def furthest(self, name: str, buffer: str, reads: set[str]) -> str:
-        """Of a chain of values with one reader each, the last: those before stay inside the kernel."""
-        while True:
-            readers = self.flow.readers.get(name, ())
-            if len(readers) != 1 or name in self.flow.outputs:
-                return name
-            following = readers[0]
-            if following in self.held or not self.fits(buffer, following) or self.slice(following, reads)[1]:
-                return name
-            if base_name(self.flow.op[following]) in LIKE_VIEWS or _is_library(self.flow.op[following]):
-                return name
-            name = following
-
-    def asked(self, launch: Launch, buffer: str, reads: set[str]) -> str:
-        sure = [name for name in launch.reads if name != buffer and (name in self.holds or name in self.writer)]
-        known = {self.flow.base(self.value(name)) for name in sure if self.value(name)}
-        for op in self.names_of(launch):
-            for name in self.flow.by_op.get(op, ()):
-                if name in self.claimed:
-                    continue
-                wanted = [self.flow.base(read) for read in self.flow.reads[name]]
-                if not known <= set(wanted) or len(wanted) != len(launch.reads):
-                    continue
-                value = wanted[launch.reads.index(buffer)] if buffer in launch.reads else ""
-                if value and self.fits(buffer, value) and not self.slice(value, reads)[1]:
-                    return value
-        return ""
-
     def served(self, index: int, launch: Launch) -> str:
         """The library operator that reads the same values from other memory."""
         reads = self.known_reads(launch)
@@ -402,18 +593,11 @@ class _Placing:
                             break
         return found
 
-    def copied_into(self, buffer: str) -> str:
-        """A kernel that writes to an input does what a `copy_` at the end of the graph says."""
-        if buffer not in self.flow.inputs:
-            return ""
-        for name in self.flow.by_op.get("aten.copy_", ()):
-            if name not in self.claimed and self.flow.reads[name][:1] == [buffer]:
-                return name
-        return ""
 
-
-def _is_library(op: str) -> bool:
-    return base_name(op) in ("aten.mm", "aten.addmm", "aten.bmm", "aten.convolution", "aten.baddbmm")
+def _number(launch: Launch) -> tuple[int, int]:
+    """The number of the buffer that a launch makes."""
+    digits = "".join(c for c in (launch.writes or [""])[0] if c.isdigit())
+    return (int(digits) if digits and len(digits) < 10 else 0, launch.line)
 
 
 def _percent(args: str) -> list[str]:

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from opscope.ir import PHASES, GraphBuilder, Listing, Pools, Table, column, dtypes
+from opscope.ir.attributes import COPIES_FOR
 from opscope.ir.columns import frozen
 from opscope.ir.facts import NOT_FUSED
 from opscope.ir.pools import Frame
 
 from . import graph as graphs
 from . import modules, wrapper
-from .compilation import LaunchTold, Part
-from .kernels import Placed
+from .compilation import Part
+from .kernels import Placed, told_by_launch
 
 if TYPE_CHECKING:
     from .stages import Compiled, Made
@@ -36,7 +37,11 @@ def group(builder: GraphBuilder, launch: wrapper.Launch, found: Placed, nodes: M
         sorted({nodes[name] for name in found.nodes if name in nodes}),
         name=launch.target,
         code=kernel.code if kernel is not None else "",
-        attrs={"language": language(launch), "evidence": found.evidence},
+        attrs={
+            "language": language(launch),
+            "evidence": found.evidence,
+            **({COPIES_FOR: found.serves} if found.serves else {}),
+        },
     )
 
 
@@ -118,7 +123,11 @@ class Launches:
             [node],
             name=launch.target,
             code=code,
-            attrs={"language": language(launch), "evidence": found.evidence},
+            attrs={
+                "language": language(launch),
+                "evidence": found.evidence,
+                **({COPIES_FOR: found.serves} if found.serves else {}),
+            },
         )
         for name in dict.fromkeys(launch.writes):
             value = self.builder.output(node, self.type_of(name), name=name)
@@ -176,7 +185,7 @@ class Launches:
         kernel, told = launch.kernel, self.told.get(index)
         attrs: dict[str, Any] = {"kernel": launch.target, "operators": found.nodes, "evidence": found.evidence}
         if found.serves:
-            attrs["copies for"] = found.serves
+            attrs[COPIES_FOR] = found.serves
         attrs["language"] = language(launch)
         if launch.target.removeprefix("torch.ops.").startswith(_COLLECTIVES):
             attrs["collective"] = True
@@ -272,19 +281,6 @@ class Launches:
                 "reason": column(list(reasons)),
             }
             self.owner.capture.add(Table(stage, "row", frozen(range(len(rows))), columns, NOT_FUSED.name))
-
-
-def told_by_launch(part: Part, launches: Sequence[wrapper.Launch]) -> dict[int, LaunchTold]:
-    """Rows that live capture told, joined to launches by the kernel's name, in order."""
-    waiting: dict[str, list[LaunchTold]] = {}
-    for told in reversed(part.launches):
-        waiting.setdefault(told.kernel.removesuffix(".run"), []).append(told)
-    found: dict[int, LaunchTold] = {}
-    for i, launch in enumerate(launches):
-        rows = waiting.get(launch.target)
-        if rows:
-            found[i] = rows.pop()
-    return found
 
 
 def fragment_of(launch: wrapper.Launch) -> Placed:

@@ -8,21 +8,22 @@ calls that module. The others are where the operators on the same lines are, in 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from opscope.readers.torch.names import short_class
 
-from .flow import Flow
+from .calls import Calls
+from .flow import Flow, flow_of
 from .printed import Node, Place, Printed, names_in
 
 Path = tuple[str, ...]
 _PART = re.compile(r"\._(modules|parameters|buffers)\['([^']*)'\]|\.(\w+)|\[(\d+)\]")
 _ROOT = re.compile(r"^[LG]\['\w+'\]")
-_MODULE = re.compile(r"^[LG]\['\w+'\](?:\._modules\['[^']*'\])*$")
-_GUARDED = re.compile(r"GuardManager: source=([^\n]{1,2000}?), accessed_by=[^\n]{0,2000}?type=<class '([\w.<>]+)'>")
 _OPTIMIZER = re.compile(r"^L\['self'\]\.(param_groups\[|state\[)")
+_AHEAD = 12  # operators, and lines
 _NUMBER = re.compile(r"^\d+$")
 
 
@@ -32,22 +33,6 @@ class Held(NamedTuple):
     name: str  # `layers.0.fc.weight`
     role: str
     module: Path  # with the model's own name first
-
-
-def guarded(text: str) -> dict[str, str]:
-    """The classes of modules and of what else has a name, by Dynamo's word for it: its guards check them."""
-    return {source: name for source, name in _GUARDED.findall(text) if _ROOT.match(source)}
-
-
-def classes(guards: Mapping[str, str], roots: Mapping[str, Path]) -> dict[Path, str]:
-    """The classes of modules, by path."""
-    found: dict[Path, str] = {}
-    for source, name in guards.items():
-        root = _ROOT.match(source)
-        if root is not None and root[0] in roots and _MODULE.match(source):
-            inside = tuple(part[1] for part in _PART.findall(source[root.end() :]))
-            found[roots[root[0]] + inside] = short_class(name)
-    return found
 
 
 def held(source: str, roots: Mapping[str, Path]) -> Held | None:
@@ -71,16 +56,40 @@ def spelled(source: str) -> str:
     return re.sub(r"_+", "_", re.sub(r"\W", "_", source)).lower().strip("_")
 
 
-def of_dynamo(printed: Printed, inputs: Mapping[str, Held]) -> dict[str, Path]:
+def of_dynamo(printed: Printed, inputs: Mapping[str, Held], calls: Calls) -> dict[str, Path]:
     """The module of every operator of Dynamo's graph, by name."""
-    flow = Flow(printed)
+    flow = flow_of(printed)
     owners: dict[str, Path] = {}
     aliases = printed.aliases
     for node in printed.nodes:
         read = [inputs[name] for name in _reads(node, aliases) if name in inputs]
         if read:
             owners[node.name] = _owner(read)
-    return _spread(flow, owners)
+    return _leaves(flow, owners, _spread(flow, owners, calls), calls)
+
+
+def _leaves(flow: Flow, sure: Mapping[str, Path], found: dict[str, Path], calls: Calls) -> dict[str, Path]:
+    """`nn.ReLU` and its like have nothing that an operator reads: they are known by their class, on the line that calls
+    them."""
+    for name, owner in found.items():
+        place = flow.nodes[name].place
+        if name in sure or place is None:
+            continue
+        short = flow.op[name].rpartition(".")[2].replace("_", "")
+        fitting = [
+            path
+            for path in calls.leaves(place, owner)
+            if len(short) > 2 and _fits(short, short_class(calls.modules[path]).lower())
+        ]
+        if fitting:
+            before = max((found[read] for read in flow.reads[name] if read in found), default=())
+            found[name] = next((path for path in fitting if path > before), fitting[0])
+    return found
+
+
+def _fits(op: str, cls: str) -> bool:
+    """`relu` and `ReLU`, `max_pool2d` and `MaxPool2d`, `dropout` and `Dropout1d`."""
+    return op == cls or cls.startswith(op) or op.startswith(cls)
 
 
 class Course(NamedTuple):
@@ -106,7 +115,7 @@ def of_lowered(
     It runs through the same lines in the same order, and its backward operators in the opposite one. `known` are the
     modules of values that come from outside, `reported` those of operators of which Inductor says what they come from.
     """
-    flow = Flow(printed)
+    flow = flow_of(printed)
     late = set(backward)
     found: dict[str, Path] = {}
     position: int = 0
@@ -179,7 +188,7 @@ def _owner(read: Sequence[Held]) -> Path:
     return holder
 
 
-def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
+def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> dict[str, Path]:
     """Operators between: on a line of a known module, in the pass through it that is nearest."""
     lines: dict[tuple[str, str, int], set[Path]] = defaultdict(set)
     names = list(flow.nodes)
@@ -189,6 +198,10 @@ def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
             lines[place.file, place.function, place.line].add(_line_owner(found[name], place))
     sure = [name for name in names if name in found]
     result = dict(found)
+    settled = set[str]()
+    order = {name: i for i, name in enumerate(names)}
+    nearest = _Nearest(found, order)
+    guards = _Guards(flow, calls or Calls(), names, order)
     position = 0
     for name in names:
         if name in found:
@@ -203,7 +216,10 @@ def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
             continue
         line = (place.file, place.function, place.line) if place is not None else None
         same = lines[line] if line in lines else set[Path]()
-        if same:
+        if calls is not None and (said := guards.candidates(name)):
+            settled.add(name)
+            result[name] = guards.inside(nearest.of(said, order[name]), around)
+        elif same:
             # In the pass through the line that made what it reads; else in the one that is nearest in the text.
             near = [producers, *([path] for path in around)]
             result[name] = max(
@@ -218,8 +234,72 @@ def _spread(flow: Flow, found: dict[str, Path]) -> dict[str, Path]:
             )
         else:
             only = found[before or after or ""]
-            result[name] = only[:-1]
-    return _alike(flow, found, result)
+            result[name] = only[:-1] or only
+    return _alike(flow, {name: result[name] for name in result if name in found or name in settled}, result)
+
+
+class _Nearest:
+    """Where the operators of a module are whose module is sure."""
+
+    def __init__(self, found: Mapping[str, Path], order: Mapping[str, int]) -> None:
+        self.places: dict[Path, list[int]] = {}
+        for name in sorted(found, key=order.__getitem__):
+            for length in range(len(found[name]) + 1):
+                self.places.setdefault(found[name][:length], []).append(order[name])
+
+    def of(self, paths: Sequence[Path], at: int) -> Path:
+        """The one of several copies of a module that runs nearest; of those without such operators, the one in the
+        nearest module."""
+
+        def distance(path: Path) -> tuple[int, int]:
+            for length in range(len(path), -1, -1):
+                places = self.places.get(path[:length])
+                if places:
+                    i = bisect_left(places, at)
+                    return len(path) - length, min(abs(places[j] - at) for j in (i - 1, i) if 0 <= j < len(places))
+            return len(path), 0
+
+        return min(paths, key=distance)
+
+
+class _Guards:
+    """Whose code the lines of a graph are, by its guards."""
+
+    def __init__(self, flow: Flow, calls: Calls, names: Sequence[str], order: Mapping[str, int]) -> None:
+        self.flow, self.calls, self.names, self.order = flow, calls, names, order
+        self.known: dict[Place, list[Path]] = {}
+
+    def candidates(self, name: str) -> list[Path]:
+        """The modules that a line may be code of; where no guard names it, those of the next lines of the function."""
+        place = self.flow.nodes[name].place
+        if place is None or not self.calls.modules:
+            return []
+        found = self.at(place)
+        start = self.order[name]
+        for other in self.names[start + 1 : start + _AHEAD] if not found else ():
+            there = self.flow.nodes[other].place
+            if there is None or (there.file, there.function) != (place.file, place.function):
+                break
+            if not 0 <= there.line - place.line <= _AHEAD:
+                break
+            if found := self.at(there):
+                break
+        return found
+
+    def at(self, place: Place) -> list[Path]:
+        if place not in self.known:
+            self.known[place] = self.calls.candidates(place)
+        return self.known[place]
+
+    def inside(self, path: Path, around: Sequence[Path]) -> Path:
+        """What lies between two operators of one module of torch itself is in it: its lines are not the user's."""
+        shared = _prefix(around) if around else ()
+        below = shared[: len(path) + 1]
+        if shared[: len(path)] == path and len(shared) > len(path) and len(around) == 2:
+            name = self.calls.modules.get(below, "")
+            if name.startswith("torch.nn.") and "container" not in name:
+                return shared
+        return path
 
 
 def _alike(flow: Flow, sure: Mapping[str, Path], found: dict[str, Path]) -> dict[str, Path]:

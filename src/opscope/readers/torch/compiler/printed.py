@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 _CLASS = re.compile(r"^( *)class (\w+)\(")
@@ -67,6 +68,7 @@ class Node:
     annotation: str
     line: int  # in the text, from 1
     place: Place | None
+    borrowed: str = ""  # whose place it is, where the compiler made the operator and gives it none
 
 
 @dataclass
@@ -87,6 +89,7 @@ class Printed:
     outputs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])  # (text, comment)
     inner: dict[str, Printed] = field(default_factory=dict[str, "Printed"])
     not_understood: list[int] = field(default_factory=list[int])  # lines
+    flow: object = field(default=None, repr=False, compare=False)  # see `flow.flow_of`
 
 
 def parse(text: str) -> Printed | None:
@@ -305,8 +308,11 @@ def _argument(text: str) -> Argument:
     return Argument("", text)
 
 
-def names_in(text: str) -> list[str]:
+@lru_cache(maxsize=50_000)
+def names_in(text: str) -> tuple[str, ...]:
     """Every identifier in an argument that is no attribute and in no string."""
+    if text.isidentifier():
+        return (text,)
     if "'" in text or '"' in text:
         text = re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", "''", text)
-    return [m[0] for m in _NAME.finditer(text) if not (m.start() and text[m.start() - 1] == ".")]
+    return tuple(m[0] for m in _NAME.finditer(text) if not (m.start() and text[m.start() - 1] == "."))

@@ -10,10 +10,10 @@ from typing import Any
 from opscope.ir import Capture, Graph, GraphBuilder, Listing, Pools, Stage, StageLink, add_listings
 from opscope.ir.columns import frozen
 
+from . import align, kernels, modules, printed, wrapper
 from . import graph as graphs
-from . import kernels, modules, printed, wrapper
 from .compilation import GRAPHS, Compilation, Part, Text, Told
-from .flow import Flow
+from .flow import Flow, flow_of
 from .launches import Launches, group, shortened
 from .printed import Node, Printed
 
@@ -115,6 +115,7 @@ class Compiled:
         self.paired: dict[str, tuple[Node, modules.Path]] = {}  # operators of the joint graph
         self.reported: dict[str, modules.Path] = {}  # by name of an operator after Dynamo
         self.dynamo: Made | None = None
+        self.top: tuple[Printed, dict[str, modules.Path]] | None = None  # Dynamo's own graph, and its modules
         self.lines: dict[tuple[str, int], dict[modules.Path, None]] = {}  # the modules whose operators are on a line
 
     def run(self) -> None:
@@ -155,7 +156,7 @@ class Compiled:
             source = by_spelling.get(modules.spelled(entry.name), "")
             if found := told.inputs.get(entry.name) or modules.held(source, self.compilation.roots):
                 self.held[entry.name] = found
-        owners = self.completed(graph, {**modules.of_dynamo(graph, self.held), **told.modules})
+        owners = self.completed(graph, {**modules.of_dynamo(graph, self.held, self.compilation.calls), **told.modules})
 
         def named(name: str) -> graphs.Named:
             found = self.held.get(name)
@@ -163,6 +164,7 @@ class Compiled:
 
         made = self.stage(name, content, graph, self.dynamo, owners, {}, named)
         if self.dynamo is None:
+            self.top = (graph, owners)
             self.course = modules.course_of(graph, owners)
             for i, entry in enumerate(graph.inputs, start=1):
                 if entry.name in self.held:
@@ -190,12 +192,50 @@ class Compiled:
             self.unreadable(name)
             return None
         phases = _joint_phases(graph) if is_joint else self.backward_phases(graph) if is_backward else {}
+        aligned = {} if is_backward or self.paired else self.aligned(graph, phases)
+        if aligned and self.top is not None:
+            owners = self.top[1]
+            sure = {name: owners[source] for name, source in aligned.items() if source in owners}
+            self.paired.update((node.name, (node, sure[node.name])) for node in graph.nodes if node.name in sure)
         made = self.lowered_stage(name, content, graph, before, phases)
         if is_joint:
             self.paired.update(
                 (node.name, (node, made.owners[node.name])) for node in graph.nodes if node.name in made.owners
             )
+        if aligned and before is not None:
+            pairs = [
+                (before.built.nodes[source], made.built.nodes[name])
+                for name, source in aligned.items()
+                if source in before.built.nodes and name in made.built.nodes
+            ]
+            self.link(before.index, made.index, pairs, "structure")
         return made
+
+    def aligned(self, graph: Printed, phases: Mapping[str, str]) -> dict[str, str]:
+        """By name of an operator below Dynamo's graph: the one there that it was made from."""
+        if self.top is None:
+            return {}
+        top, _ = self.top
+        plain = not any(entry.name.startswith("primals_") for entry in graph.inputs)
+        below = {entry.name: f"arg{i}_1" if plain else f"primals_{i + 1}" for i, entry in enumerate(top.inputs)}
+        above, flow = align.upper(top, below), flow_of(graph)
+        late = {name for name, phase in phases.items() if phase == "backward"}
+        made = align.forward(above, graph, flow, late)
+        made.update(self.reported_positions(above, flow, late))
+        if late:
+            made.update(align.backward(above, graph, flow, late, made, _gradients_of(graph, flow)))
+        return {name: above.names[position] for name, position in made.items()}
+
+    def reported_positions(self, above: align.Upper, flow: Flow, late: set[str]) -> dict[str, int]:
+        """What Inductor reports, where its operators are still called as they were."""
+        position = {name: i for i, name in enumerate(above.names)}
+        return {
+            new: position[old]
+            for part in self.compilation.parts
+            for old, news in part.from_source.items()
+            for new in news
+            if old in position and new in flow.nodes and new not in late
+        }
 
     def backward_phases(self, graph: Printed) -> dict[str, str]:
         return {node.name: "recompute" if node.name in self.known else "backward" for node in graph.nodes}
@@ -214,6 +254,7 @@ class Compiled:
         for node in graph.nodes:
             if node.place is None and node.name in told.lines:
                 node.place = told.lines[node.name]
+        flow_of(graph).borrow_places()
         self.primals.update(told.inputs)
         late = {name for name, phase in phases.items() if phase == "backward"}
         sure = {**self.same_operators(graph), **self.gradients(graph)}
@@ -248,7 +289,7 @@ class Compiled:
 
     def gradients(self, graph: Printed) -> dict[str, modules.Path]:
         """What ends in the gradient of a parameter is work of the module that holds the parameter."""
-        flow = Flow(graph)
+        flow = flow_of(graph)
         found: dict[str, modules.Path] = {}
         for text, comment in graph.outputs:
             gradient = _GRADIENT.search(comment)
@@ -387,7 +428,7 @@ class Compiled:
 
 def _joint_phases(graph: Printed) -> dict[str, str]:
     """Backward is what depends on a gradient that comes in, and what only such operators read."""
-    flow = Flow(graph)
+    flow = flow_of(graph)
     late = {entry.name for entry in graph.inputs if entry.name.startswith("tangents")}
     for name in flow.nodes:
         if any(read in late for read in flow.reads[name]):
@@ -401,6 +442,17 @@ def _joint_phases(graph: Printed) -> dict[str, str]:
             needed.add(name)
             todo += [read for read in flow.reads[name] if read in flow.nodes]
     return {name: "backward" if name in late or name not in needed else "forward" for name in flow.nodes}
+
+
+def _gradients_of(graph: Printed, flow: Flow) -> dict[str, str]:
+    """Results that are the gradient of an input, and that input."""
+    found: dict[str, str] = {}
+    for text, comment in graph.outputs:
+        gradient = _GRADIENT.search(comment)
+        name = next(iter(printed.names_in(text)), "")
+        if gradient and name in flow.nodes:
+            found[flow.base(name)] = found[name] = f"primals_{int(gradient[1]) + 1}"
+    return found
 
 
 def _short(name: str) -> str:
@@ -430,7 +482,7 @@ def _not_understood(graph: Printed) -> tuple[str, ...]:
 
 
 def _unplaced(graph: Printed, owners: Mapping[str, modules.Path]) -> Iterable[str]:
-    lost = [node.name for node in graph.nodes if not owners.get(node.name)]
+    lost = [node.name for node in graph.nodes if node.target != "get_attr" and not owners.get(node.name)]
     if lost:
         yield f"no module is known of {len(lost):,} operators: {shortened(lost)}"
 

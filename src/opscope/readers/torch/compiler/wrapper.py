@@ -35,6 +35,7 @@ _SIZED = re.compile(r"^assert_size_stride\((\w+), (\(.*?\)), (\(.*?\))")
 _TRITON = re.compile(r"^def (\w+)\((.*?)\):", re.MULTILINE | re.DOTALL)
 _CPP = re.compile(r'extern "C"\s+void\s+\w+\((.*?)\)\s*\{', re.DOTALL)
 _MUTATED = re.compile(r"'mutated_arg_names': \[([^\]]*)\]")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _META = re.compile(r"'(\w+)': (True|False|\d+|'[^']*')")
 # What is no computation: it sets up, checks or frees.
 _NO_LAUNCH = re.compile(
@@ -97,6 +98,7 @@ class Buffer:
     shape: tuple[Dim, ...] | None = None
     device: str = ""
     reuses: str = ""  # the buffer whose memory it takes over
+    part_of: str = ""  # the larger buffer that it is a part of
     picked: tuple[str, int] | None = None  # one result of a call with several
     made: int = 0  # the line
     freed: int = 0
@@ -112,6 +114,23 @@ class Output:
     buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
     launches: list[Launch] = field(default_factory=list[Launch])
     returned: list[str] = field(default_factory=list[str])  # buffers, without views of them; "" for what is none
+
+    def buffers_in(self, text: str) -> Iterator[str]:
+        for name in _WORD.findall(text):
+            if name in self.buffers:
+                yield name
+
+    def buffer_in(self, text: str) -> str:
+        return next(self.buffers_in(text), "")
+
+    def chain(self, name: str) -> Iterator[str]:
+        """A buffer, and those whose memory it took over."""
+        for _ in range(1000):
+            known = self.buffers.get(name)
+            if known is None:
+                return
+            yield name
+            name = known.reuses
 
 
 def parse(text: str) -> Output:
@@ -155,7 +174,7 @@ def _kernel(lines: Sequence[str], at: int, defined: re.Match[str], output: Outpu
         else (m[1] if (m := _CPP.search(code)) else "")
     )
     for parameter in signature.split(","):
-        words = re.findall(r"\w+", parameter.split(":")[0])
+        words = re.findall(r"\w+", parameter.split(":")[0] if "@triton" in code else parameter)
         if words:
             kernel.parameters.append(words[-1])
     mutated = _MUTATED.search(code)
@@ -207,8 +226,9 @@ class _Reading:
             if text.startswith("#"):
                 self.comment(text)
                 continue
-            for part in re.split(r"; (?=del )", text.removesuffix("  # reuse")):
-                self.statement(number, part.strip(), inside)
+            whole, _, comment = text.partition("  # ")
+            for part in re.split(r"; (?=del )", whole if comment in ("reuse", "alias") else text):
+                self.statement(number, part.strip(), inside, is_part=comment == "alias")
 
     def comment(self, text: str) -> None:
         names = _NAMES.match(text)
@@ -219,7 +239,7 @@ class _Reading:
         if handle:
             self.handle = f"{handle[1]}:{handle[2]}"
 
-    def statement(self, number: int, text: str, inside: bool) -> None:
+    def statement(self, number: int, text: str, inside: bool, is_part: bool = False) -> None:
         buffers = self.output.buffers
         if text.startswith("del "):
             for name in text[4:].split(","):
@@ -228,7 +248,7 @@ class _Reading:
         elif text.startswith("return"):
             if not inside:
                 items = split(text.removeprefix("return").strip().removeprefix("(").removesuffix(")"))
-                self.output.returned = [self.buffer_in(item.text) for item in items]
+                self.output.returned = [self.output.buffer_in(item.text) for item in items]
         elif unpacked := _UNPACKED.match(text):
             if not inside:
                 self.output.inputs = [name.strip() for name in unpacked[1].split(",") if name.strip()]
@@ -245,7 +265,10 @@ class _Reading:
             buffers[allocated[1]] = Buffer(allocated[1], dtype, shape, allocated[2], made=number)
         elif viewed := _VIEWED.match(text):
             arguments = split(viewed[2])
-            self.reused(viewed[1], arguments[0].text, number, _sizes(arguments[1].text) if len(arguments) > 1 else None)
+            shape = _sizes(arguments[1].text) if len(arguments) > 1 else None
+            self.reused(viewed[1], arguments[0].text, number, shape)
+            if is_part:
+                self.output.buffers[viewed[1]].part_of = arguments[0].text
         elif picked := _PICKED.match(text):
             buffers[picked[1]] = Buffer(picked[1], picked=(picked[2], int(picked[3])), made=number)
         elif (renamed := _RENAMED.match(text)) and renamed[2] in buffers:
@@ -280,7 +303,7 @@ class _Reading:
     def uses(self, launch: Launch) -> None:
         kernel = launch.kernel
         for position, argument in enumerate(launch.arguments):
-            found = list(self.buffers_in(argument.text))
+            found = list(self.output.buffers_in(argument.text))
             if not found:
                 continue
             if argument.name == "out":
@@ -293,14 +316,6 @@ class _Reading:
                 launch.reads += found
         if launch.result:
             launch.writes.append(launch.result)
-
-    def buffers_in(self, text: str) -> Iterator[str]:
-        for name in re.findall(r"[A-Za-z_]\w*", text):
-            if name in self.output.buffers:
-                yield name
-
-    def buffer_in(self, text: str) -> str:
-        return next(self.buffers_in(text), "")
 
 
 def _sizes(text: str) -> tuple[Dim, ...] | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from opscope.ir import Graph, GraphBuilder, Pools
+from opscope.ir.attributes import NO_GRADIENT
 from opscope.ir.graph import NULL
 from opscope.tracers.torch import private, words
 
@@ -128,7 +129,7 @@ class Backward:
         edges = function.next_functions
         nulls = [slot for slot, (following, _) in enumerate(edges) if following is None]
         if nulls:
-            attrs["no_gradient"] = nulls
+            attrs[NO_GRADIENT] = nulls
         # What adds to a leaf's gradient belongs where that gradient comes from.
         comes_from = next((self._made_in[v] for values in given.values() for v in values if v in self._made_in), 0)
         scope = self.scope(number) if number < _ACCUMULATES else comes_from

@@ -23,8 +23,9 @@ def record_call(
     lean: bool = False,
     fakes: Any = None,
     before_write: Callable[[list[Any]], None] | None = None,
+    compiled: bool = False,
 ) -> Capture:
-    """Call a module or a function once, under the recorder. `lean`, `fakes`, `before_write`: see Session."""
+    """Call a module or a function once, under the recorder. For the options see Session."""
     torch = the_torch()
     owner = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
     model = owner if isinstance(owner, torch.nn.Module) else None
@@ -38,12 +39,10 @@ def record_call(
         lean=lean,
         fakes=fakes,
         before_write=before_write,
+        compiled=compiled,
     )
-    try:
+    with session.or_abort():
         result = target(*args, **kwargs)
-    except BaseException:
-        session.abort()
-        raise
     return session.finish(result)
 
 
@@ -57,6 +56,9 @@ def start(options: Options) -> Session:
         main=model if isinstance(model, torch.nn.Module) else None,
         optimizers=optimizers_in(torch, caller, options.optimizer),
         values=options.values,
+        after_step=options.after_step,
         times=options.times,
         steps=options.steps,
+        compiled=options.how != "record",
+        compiles=options.how == "compile",
     )

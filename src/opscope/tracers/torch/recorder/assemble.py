@@ -11,7 +11,7 @@ import numpy as np
 from opscope.ir import Capture, Frame, Gap, Graph, GraphBuilder, Origin, Pools, Stage, Table
 from opscope.ir.attributes import NESTED, SPARSE, UNPAIRED
 from opscope.ir.gaps import note
-from opscope.ir.measurements import TIMES, VALUES, times_table, values_table
+from opscope.ir.measurements import TIMES, VALUES, figures_table, times_table, values_table
 from opscope.tracers.torch.words import attribute, tensor_type
 
 from .account import Account, Columns
@@ -92,7 +92,7 @@ class _Assembly:
                 reasons[why.partition(" of ")[0]] += 1
             device = self._device(begin, log.output_end[i])
             begin = log.output_end[i]
-            is_compiled = bool(self._r.places.flags[log.place[i]] & COMPILED)
+            is_compiled = bool(self._r.places.flags[log.place[i]] & COMPILED) and not self._r.runs_compiled
             odd = self._odd_tensors(i) if self._has_odd else ""
             key = (log.constant[i], log.node_name[i], why, device, is_compiled, odd)
             if key not in known:
@@ -108,7 +108,8 @@ class _Assembly:
                     attrs["compile"] = "recorded as it runs without torch.compile"
                 known[key] = self._pools.attrs(attrs)
             rows.append(known[key])
-        self._name_compiled()
+        if not self._r.runs_compiled:
+            self._name_compiled()
         unseen = reasons.get(FORWARD_BEFORE, 0)
         if unseen:
             self._warnings.append(
@@ -220,6 +221,8 @@ class _Assembly:
             tables[TIMES] = times_table(0, "node", range(self._count), nanoseconds)
         if self._log.measured:
             tables[VALUES] = values_table(0, self._log.measured)
+        if self._r.statistics:
+            tables[VALUES] = figures_table(0, self._r.statistics)
         for reason, count in self._r.unmeasured.items():
             self._warnings.append(f"the numbers of {count} results could not be taken ({reason})")
         return tables

@@ -36,8 +36,16 @@ class Active(NamedTuple):
 
 class Calls:
     def __init__(
-        self, torch: Any, modules: Modules, places: Places, base: FrameType | None, *, lean: bool = False
+        self,
+        torch: Any,
+        modules: Modules,
+        places: Places,
+        base: FrameType | None,
+        *,
+        lean: bool = False,
+        compiled: bool = False,
     ) -> None:
+        self._compiled = compiled  # what torch.compile made of a module is called in its place
         self._modules = modules
         self._places = places
         self._lean = lean
@@ -50,15 +58,25 @@ class Calls:
         self._modes = private.modes_here(torch)
         self.lock = threading.RLock()  # several threads may write to what is recorded
         self.unseen: list[int] = []  # calls in threads that are not recorded
+        self._torch = torch
         self._handles = private.watch_modules(torch, self._enter, self._leave)
 
-    def remove(self) -> None:
+    def pause(self) -> None:
+        """Until `resume`, calls are not seen."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
+
+    def resume(self) -> None:
+        if not self._handles:
+            self._handles = private.watch_modules(self._torch, self._enter, self._leave)
+
+    def remove(self) -> None:
+        self.pause()
         self.active.clear()
 
     def _enter(self, module: Any, args: Any) -> None:
+        module = private.uncompiled(module) if self._compiled else module
         frame, thread = frame_at(1), threading.get_ident()
         if thread != self._home and not self._modes():
             self._enter_unseen(module, frame, thread)
@@ -86,6 +104,7 @@ class Calls:
                 self.active[thread] = [Active(self.unseen[-1], id(module), frame, 0)]
 
     def _leave(self, module: Any, args: Any, result: Any) -> None:
+        module = private.uncompiled(module) if self._compiled else module
         thread = threading.get_ident()
         stack = self.active.get(thread)
         while stack:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opscope.ir import Frame, Pools
+from opscope.tracers.steps import step_ends
 
 from .account import Account, Columns, StepEnd
 from .log import ACCUMULATES, GRAD_ENABLED, IN_BACKWARD, NO_SEQUENCE
@@ -270,25 +271,13 @@ class Placement:
 
 
 def _step_numbers(steps: list[StepEnd], count: int) -> list[int]:
-    """Which training step each operator is in, from 1; 0 where there is only one. A step is over when an
-    optimizer is about to step for the second time."""
-    ends: list[int] = []
-    seen: set[int] = set()
-    last = 0
-    for step in steps:
-        if step.optimizer in seen:
-            ends.append(last)
-            seen.clear()
-        seen.add(step.optimizer)
-        last = step.ended
-    if seen:
-        ends.append(last)
-    if len(ends) < 2:
+    """Which training step each operator is in, from 1; 0 where there is only one."""
+    ends = step_ends((step.optimizer, step.ended) for step in steps)
+    if not ends:
         return [0] * count
     numbers: list[int] = []
     for number, end in enumerate(ends, 1):
         numbers.extend([number] * (end - len(numbers)))
-    # What comes after the last step belongs to a step that was not finished.
     return numbers + [len(ends) + 1] * (count - len(numbers))
 
 

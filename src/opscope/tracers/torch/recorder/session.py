@@ -17,6 +17,7 @@ from opscope.tracers.arguments import is_a, tensors_in
 from opscope.tracers.frames import OWN, frame_at, held_in, name_in_frame, tensors_held_in
 from opscope.tracers.session import NothingRecorded
 from opscope.tracers.torch import private
+from opscope.tracers.torch.compiler.recording import CompiledCode
 from opscope.tracers.torch.parts import parts
 
 from .account import Account, Names, StepEnd
@@ -38,7 +39,9 @@ _CANNOT_SAY = (RuntimeError, ValueError, NotImplementedError, AttributeError, Ty
 class Session(session.Session):
     """With `steps`, the recording ends when every optimizer has made so many.
     `lean`: without source lines, for counting only. `fakes`: the mode of the fake tensors that are counted on.
-    `before_write`: is called with the tensors that an operator is about to write."""
+    `before_write`: is called with the tensors that an operator is about to write.
+    `compiled`: what torch.compile has compiled, or compiles, runs compiled; else it runs as it is written.
+    `compiles`: models that are called run compiled, too."""
 
     def __init__(
         self,
@@ -50,13 +53,17 @@ class Session(session.Session):
         optimizers: Sequence[tuple[str, Any]] = (),
         arguments: Sequence[tuple[str, Any]] = (),
         hide_root: bool = False,
-        values: bool = False,
+        values: bool | str = False,
         times: bool = False,
         steps: int | None = None,
+        after_step: Callable[[], None] | None = None,
         lean: bool = False,
         fakes: Any = None,
         before_write: Callable[[list[Any]], None] | None = None,
+        compiled: bool = False,
+        compiles: bool = False,
     ) -> None:
+        models = _as_written(models) if compiled else models
         self._torch = torch
         self._root = os.path.dirname(torch.__file__) + os.sep
         self._caller: FrameType | None = caller
@@ -70,15 +77,16 @@ class Session(session.Session):
         self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
         self._steps: list[StepEnd] = []
         self._most_steps = steps
+        self._when_stepped = after_step
         self._stepping: list[tuple[int, int]] = []
         self._sequence = private.sequence_number(torch)
         self._first_sequence = self._sequence() if self._sequence else 0
         self._lean = lean
         self._places = Places(torch)
         self._memory = Memory(torch)
-        self._modules = Modules(list(models), main, hide_root)
+        self._modules = Modules(list(models), private.uncompiled(main) if compiled else main, hide_root)
         base = caller.f_back
-        self._calls = Calls(torch, self._modules, self._places, base, lean=lean)
+        self._calls = Calls(torch, self._modules, self._places, base, lean=lean, compiled=compiled)
         self._recorder = Recorder(
             torch,
             self._memory,
@@ -94,18 +102,26 @@ class Session(session.Session):
         self._threads = Threads(self._calls, self._places, lambda: type(self._mode)(), base, lean=lean)
         self._recorder.threads = self._threads.number
         self.open()
-        self._handles = private.watch_optimizers(self._before_step, self._after_step)
+        self._handles: list[Any] = []
+        self._watch_optimizers(True)
         self._names = Names()
         self._mode: Any = None
         self._aside = contextlib.ExitStack()
+        self._compiled: CompiledCode | None = None
+        if compiled:
+            self._compiled = CompiledCode(list(models), self._recorder, self._switch, compiles)
         try:
-            self._aside.enter_context(private.without_compiler())
+            if self._compiled is None:
+                self._aside.enter_context(private.without_compiler())
             self._aside.enter_context(private.no_word_about_hooks())
             for name, optimizer in optimizers:
                 self._know_optimizer(optimizer, name)
             self._take_names(given)
             self._mode = make_mode(self._recorder)
             self._mode.__enter__()
+            if self._compiled is not None:
+                self._aside.callback(self._compiled.close)
+                self._compiled.open(self._mode)
             self._threads.open()
         except BaseException:
             self.abort()
@@ -116,6 +132,9 @@ class Session(session.Session):
         return self._recorder.log.count
 
     # -- the end --------------------------------------------------------------------------------
+
+    def fails(self) -> None:
+        self._recorder.ends_failing()
 
     def finish(self, result: Any = None) -> Capture:
         try:
@@ -129,6 +148,8 @@ class Session(session.Session):
                     + "".join(f" ({lost.op}: {lost.reason})" for lost in self._recorder.lost[:1])
                 )
             capture = assemble(self._account(result))
+            if self._compiled is not None:
+                capture = self._compiled.joined(capture)
         finally:
             self._memory.release()
         # torch's own text is the same for everybody, and longer than most models.
@@ -143,11 +164,27 @@ class Session(session.Session):
         self._recorder.is_on = False
         self._threads.close()
         self._calls.remove()
-        for handle in self._handles:
-            handle.remove()
+        self._watch_optimizers(False)
         with contextlib.suppress(Exception):  # another mode that the user left open lies above ours
             self._mode.__exit__(None, None, None)
         self._aside.close()
+
+    def _watch_optimizers(self, is_on: bool) -> None:
+        if is_on and not self._handles:
+            self._handles = private.watch_optimizers(self._before_step, self._after_step)
+        elif not is_on:
+            for handle in self._handles:
+                handle.remove()
+            self._handles = []
+
+    def _switch(self, is_inside: bool) -> None:
+        """Compiled code begins, or is over: it is compiled without our hooks in it, and again because of them."""
+        if is_inside:
+            self._calls.pause()
+            self._watch_optimizers(False)
+        elif self.is_open:
+            self._calls.resume()
+            self._watch_optimizers(True)
 
     def _account(self, result: Any) -> Account:
         tensors = [inner for _, tensor in tensors_in(self._torch.Tensor, result) for _, inner in plain(tensor)]
@@ -167,7 +204,9 @@ class Session(session.Session):
             version=str(self._torch.__version__),
             lost=self._recorder.lost,
             unseen=self._calls.unseen,
+            statistics=self._recorder.statistics.finish() if self._recorder.statistics is not None else {},
             unmeasured=dict(self._recorder.unmeasured),
+            runs_compiled=self._compiled is not None,
         )
 
     # -- names ----------------------------------------------------------------------------------
@@ -242,6 +281,11 @@ class Session(session.Session):
                 name = self._optimizers[key][0]
                 self._steps.append(StepEnd(key, name, type(optimizer).__name__, began, self.count))
                 break
+        if self._when_stepped is not None and not self._stepping and self._recorder.is_on:
+            if self._recorder.statistics is not None and self._recorder.statistics.has_nan():
+                raise SystemExit  # as if the script ended here: what was recorded is kept
+            self._when_stepped()
+            return
         if not self._recorder.is_on or self._most_steps is None:
             return
         # Where there are several optimizers, a step is over when each has made its own.
@@ -272,6 +316,15 @@ def models_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, Any]
             inside.add(id(module))
             named.append((name, module))
     return named
+
+
+def _as_written(models: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """The models that torch.compile was given, instead of what it made of them."""
+    found: dict[int, tuple[str, Any]] = {}
+    for name, module in sorted(models, key=lambda model: private.uncompiled(model[1]) is not model[1]):
+        plain = private.uncompiled(module)
+        found.setdefault(id(plain), (name, plain))
+    return list(found.values())
 
 
 def optimizers_in(torch: Any, caller: FrameType, given: Any) -> list[tuple[str, Any]]:

@@ -1,0 +1,127 @@
+"""What Inductor's scheduler knows of every launch: the operators in it, why it was not fused with its neighbours, and
+the candidates that autotuning tried."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from opscope.errors import one_line
+
+_OP = re.compile(r"op\d+")  # Inductor's names of what it schedules; what was fused is op3_op4
+_MOST_REASONS = 200_000
+_MOST_NEIGHBOURS = 64  # launches that share a buffer: what one buffer says beyond that, nobody reads
+
+
+class Launch(NamedTuple):
+    kernel: str
+    nodes: list[str]  # of the post-grad graph
+    parts: list[str]  # the scheduler's names for what is in it
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+
+class Schedule:
+    """Of one graph that is being lowered."""
+
+    def __init__(self) -> None:
+        self.launches: list[Launch] = []
+        self._reasons: dict[tuple[str, str], tuple[str, tuple[Any, ...]]] = {}
+        self._choices: dict[str, list[tuple[str, float]]] = {}  # by operator
+
+    def not_fused(self, why: Any, reason: str, args: tuple[Any, ...]) -> None:
+        if len(self._reasons) < _MOST_REASONS:
+            self._reasons[str(why.name1), str(why.name2)] = (reason, args)
+
+    def launched(self, scheduled: Any, kernel: str, is_extern: bool) -> None:
+        """`scheduled`: the scheduler's nodes of a kernel, or Inductor's node of a library call."""
+        if is_extern:
+            origin = getattr(scheduled, "origin_node", None)
+            nodes = [origin.name] if origin is not None else _names([scheduled])
+            parts = [_called(scheduled, "get_operation_name")]
+            reads = frozenset(_called(scheduled, "get_read_names") or ())
+            writes = frozenset(map(str, [_called(scheduled, "get_name")]))
+        else:
+            inside = [part for part in scheduled if getattr(part, "node", None) is not None]
+            nodes = _names(part.node for part in inside)
+            parts = [str(part.get_name()) for part in inside]
+            reads = frozenset(dep.name for part in inside for dep in part.read_writes.reads)
+            writes = frozenset(dep.name for part in inside for dep in part.read_writes.writes)
+        self.launches.append(Launch(kernel, nodes, [part for part in parts if part], reads - writes, writes))
+
+    def tried(self, operator: str, timings: Mapping[Any, float]) -> None:
+        """Autotuning compared these; the times are in milliseconds."""
+        rows = [(str(getattr(choice, "name", choice)), float(time) / 1e3) for choice, time in timings.items()]
+        self._choices[operator] = sorted(rows, key=lambda row: row[1])
+
+    # -- the record -----------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        return json.dumps(
+            {
+                "launches": [
+                    {
+                        "kernel": launch.kernel,
+                        "nodes": launch.nodes,
+                        "buffers": sorted(launch.writes),
+                        **({"choices": rows} if (rows := self._tried_for(launch)) else {}),
+                    }
+                    for launch in self.launches
+                ],
+                "why": self._why(),
+            }
+        )
+
+    def _tried_for(self, launch: Launch) -> list[tuple[str, float]]:
+        for node in launch.nodes:
+            if node in self._choices:
+                return self._choices[node]
+        return []
+
+    def _why(self) -> list[tuple[int, int, str]]:
+        """The last reason that was given for each two launches that share a buffer."""
+        place = {op: i for i, launch in enumerate(self.launches) for part in launch.parts for op in _OP.findall(part)}
+        found: dict[tuple[int, int], str] = {}
+        near = self._neighbours()
+        for (one, other), (reason, args) in self._reasons.items():
+            a, b = (place.get(ops[0]) if (ops := _OP.findall(name)) else None for name in (one, other))
+            if a is None or b is None or a == b or (min(a, b), max(a, b)) not in near:
+                continue
+            try:
+                said = reason % args if args else reason
+            except (TypeError, ValueError):
+                said = reason
+            found[min(a, b), max(a, b)] = one_line(said)[:300]
+        return [(a, b, reason) for (a, b), reason in sorted(found.items())]
+
+    def _neighbours(self) -> set[tuple[int, int]]:
+        users: dict[str, list[int]] = {}
+        for i, launch in enumerate(self.launches):
+            for buffer in launch.reads | launch.writes:
+                users.setdefault(buffer, []).append(i)
+        return {
+            (a, b)
+            for used in users.values()
+            for k, a in enumerate(used[:_MOST_NEIGHBOURS])
+            for b in used[k + 1 : _MOST_NEIGHBOURS]
+        }
+
+
+def _names(nodes: Iterable[Any]) -> list[str]:
+    """The operators of the graph that Inductor's nodes are made of, each once."""
+    found = [
+        (origin.name, origin)
+        for node in nodes
+        for origin in getattr(node, "origins", ())
+        if getattr(origin, "op", "").startswith("call")
+    ]
+    return list(dict.fromkeys(name for name, _ in found))
+
+
+def _called(node: Any, method: str) -> Any:
+    try:
+        return getattr(node, method)()
+    except Exception:  # a node of a kind that has none
+        return None

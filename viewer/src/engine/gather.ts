@@ -1,0 +1,301 @@
+// Boxes for what is too much to look at one by one. Operators of a module that are all alike (the gradients of twenty
+// reads of one tensor) are one box. A module that holds more than a picture can show is cut into stretches of its order of
+// execution, where little goes from one to the next; those of the backward pass follow those of the forward pass.
+
+import { PHASES } from '../scene.ts';
+import type { Graph } from '../wire/capture.ts';
+import { csr, row, type Csr } from '../wire/csr.ts';
+import { convexParts } from './convex.ts';
+import { addTo, tidy, type Flow, type Grouping } from './orderly.ts';
+
+/** Why a group is there, where it is no module and no phase. */
+export const Gathered = { No: 0, Plumbing: 1, Alike: 2, Section: 3 } as const;
+
+const [FORWARD, BACKWARD] = [PHASES.indexOf('forward'), PHASES.indexOf('backward')];
+const SHOWN_WHOLE = [PHASES.indexOf('init'), PHASES.indexOf('optimizer')]; // they stay closed at first
+const MANY = 20; // operators of one module that stand beside each other
+const FEWEST_ALIKE = 4;
+const [MOST_ITEMS, MOST_OF_STEP] = [40, 26]; // that a picture can show, and a column of a training step
+const [SHORTEST, LONGEST] = [4, 12]; // items of a section, where there are not many more
+const SECTIONS = 16; // as a rule
+const MOST_SECTIONS = 30;
+const LARGEST = 2000; // items of a module that is looked at
+const MOST_NODES = 250_000;
+
+/** The items directly in a group: groups (as -1 - group) and operators, in an order in which they can run. */
+interface Level {
+  items: number[];
+  /** Edges between items, by place. */
+  source: Int32Array;
+  target: Int32Array;
+}
+
+export function gather(groups: Grouping, graph: Graph, flow: Flow, outputs: (node: number) => number): void {
+  const found = new Gatherer(groups, graph, flow, outputs);
+  const made = found.alike();
+  if (found.cut() || made) tidy(groups, new Set());
+}
+
+class Gatherer {
+  private readonly boxOf: Int32Array; // by operator, while a level is looked at
+  private uses: Csr | undefined;
+  private members!: Csr; // operators by group
+  private children!: Csr;
+
+  constructor(
+    private readonly groups: Grouping,
+    private readonly graph: Graph,
+    private readonly flow: Flow,
+    private readonly output: (node: number) => number,
+  ) {
+    this.boxOf = new Int32Array(groups.nodeGroup.length).fill(-1);
+    this.index();
+  }
+
+  private index(): void {
+    const { parent, nodeGroup } = this.groups;
+    this.members = csr(nodeGroup, parent.length);
+    this.children = csr(Int32Array.from(parent), parent.length);
+  }
+
+  /** One box for operators of a kind, where a module has many of them. */
+  alike(): boolean {
+    const { groups, members } = this;
+    const levels = groups.parent.length;
+    let made = false;
+    for (let g = 0; g < levels; g++) {
+      const own = row(members, g);
+      if (own.length < MANY || own.length > LARGEST || groups.gathered[g] || groups.labels.has(g)) continue;
+      const kinds = new Map<string, number[]>();
+      for (const node of own) {
+        const value = this.output(node);
+        if (value < 0) continue;
+        const key = `${this.graph.op[node]}/${this.graph.type[value]}`;
+        const list = kinds.get(key);
+        if (list) list.push(node);
+        else kinds.set(key, [node]);
+      }
+      const many = [...kinds.values()].filter((list) => list.length >= FEWEST_ALIKE);
+      if (many.length && this.join(g, many)) made = true;
+    }
+    if (made) this.index();
+    return made;
+  }
+
+  private join(level: number, lists: number[][]): boolean {
+    const { groups } = this;
+    const found = this.levelOf(level);
+    if (!found) return false;
+    const { items, source, target } = found;
+    const listOf = new Map(lists.flatMap((list, i) => list.map((node): [number, number] => [node, i])));
+    const cluster = Int32Array.from(items, (item) => (item < 0 ? -1 : (listOf.get(item) ?? -1)));
+    const part = convexParts(source, target, cluster);
+    const parts = new Map<number, number[]>();
+    items.forEach((item, i) => {
+      if (cluster[i]! < 0) return;
+      const list = parts.get(part[i]!);
+      if (list) list.push(item);
+      else parts.set(part[i]!, [item]);
+    });
+    let made = false;
+    for (const list of parts.values()) {
+      if (list.length < FEWEST_ALIKE) continue;
+      const group = addTo(groups, level, Gathered.Alike);
+      for (const node of list) groups.nodeGroup[node] = group;
+      made = true;
+    }
+    return made;
+  }
+
+  /** Sections, first those of the forward pass; from the outside in. */
+  cut(): boolean {
+    const { groups } = this;
+    let all = false;
+    const sectionOf = new Int32Array(groups.nodeGroup.length).fill(-1); // of operators of the forward pass
+    for (const backward of [false, true]) {
+      const levels = groups.parent.length;
+      let made = false;
+      for (let g = 0; g < levels; g++) {
+        if (groups.gathered[g] || groups.labels.has(g)) continue;
+        if ((groups.phase[g] === BACKWARD) !== backward || SHOWN_WHOLE.includes(groups.phase[g]!)) continue;
+        const many = row(this.members, g).length + row(this.children, g).length;
+        const most = this.isOuter(g) ? MOST_OF_STEP : MOST_ITEMS;
+        if (many <= most || many > LARGEST || this.folded(g) <= most) continue;
+        const found = this.levelOf(g);
+        if (!found) continue;
+        const cuts = backward ? this.likeForward(found, sectionOf) : null;
+        made = this.sections(g, found, cuts ?? inSections(found), sectionOf) || made;
+      }
+      if (made) this.index();
+      all ||= made;
+    }
+    return all;
+  }
+
+  /** A phase of a training step, or a whole model in it: it stands beside its gradients. */
+  private isOuter(g: number): boolean {
+    const { parent, isPhase, phase } = this.groups;
+    return g > 0 && phase.includes(BACKWARD) && (isPhase[g]! > 0 || isPhase[parent[g]!]! > 0);
+  }
+
+  /** How many boxes a level is, about, when equal neighbours are one. */
+  private folded(g: number): number {
+    const { scope, gathered } = this.groups;
+    let boxes = row(this.members, g).length;
+    let last = '';
+    for (const child of row(this.children, g)) {
+      const like = `${row(this.members, child).length}/${row(this.children, child).length}`;
+      if (like !== last || gathered[child] || scope[child] === scope[g]) boxes++;
+      last = like;
+    }
+    return boxes;
+  }
+
+  private sections(level: number, { items }: Level, section: Int32Array, sectionOf: Int32Array): boolean {
+    const { groups } = this;
+    const lists = new Map<number, number[]>();
+    items.forEach((item, i) => {
+      if (section[i]! < 0) return;
+      const list = lists.get(section[i]!);
+      if (list) list.push(item);
+      else lists.set(section[i]!, [item]);
+    });
+    if (lists.size < 2) return false;
+    for (const [number, list] of lists) {
+      if (list.length < 2) continue;
+      const group = addTo(groups, level, Gathered.Section);
+      groups.section[group] = number;
+      for (const item of list) {
+        if (item < 0) groups.parent[-1 - item] = group;
+        else groups.nodeGroup[item] = group;
+        if (groups.phase[level] === FORWARD) for (const node of this.inside(item)) sectionOf[node] = number;
+      }
+    }
+    return true;
+  }
+
+  /** Where the gradients of each section are, or null. */
+  private likeForward({ items, source, target }: Level, sectionOf: Int32Array): Int32Array | null {
+    const links = this.graph.links.get('grad');
+    if (!links) return null;
+    const votes = items.map(() => new Map<number, number>());
+    const boxOf = this.boxOf;
+    items.forEach((item, i) => this.inside(item).forEach((node) => (boxOf[node] = i)));
+    links.source.forEach((node, i) => {
+      const [section, box] = [sectionOf[node]!, boxOf[links.target[i]!]!];
+      if (section >= 0 && box >= 0) votes[box]!.set(section, (votes[box]!.get(section) ?? 0) + 1);
+    });
+    items.forEach((item) => this.inside(item).forEach((node) => (boxOf[node] = -1)));
+    const wanted = votes.map((of) => [...of].sort((a, b) => b[1] - a[1])[0]?.[0] ?? -1);
+    if (wanted.every((section) => section < 0)) return null;
+    // What belongs to none of them goes with what is before it.
+    for (let i = 1; i < wanted.length; i++) if (wanted[i]! < 0) wanted[i] = wanted[i - 1]!;
+    for (let i = wanted.length - 2; i >= 0; i--) if (wanted[i]! < 0) wanted[i] = wanted[i + 1]!;
+    const part = convexParts(source, target, Int32Array.from(wanted));
+    // Of a section that has to be cut, the largest part keeps its number.
+    const size = new Map<number, number>();
+    for (const p of part) size.set(p, (size.get(p) ?? 0) + 1);
+    const most = new Map<number, number>();
+    part.forEach((p, i) => {
+      const now = most.get(wanted[i]!);
+      if (now === undefined || size.get(p)! > size.get(now)!) most.set(wanted[i]!, p);
+    });
+    let next = Math.max(...wanted) + 1;
+    const number = new Map([...most].map(([section, p]) => [p, section]));
+    return part.map((p) => {
+      if (!number.has(p)) number.set(p, next++);
+      return number.get(p)!;
+    });
+  }
+
+  /** The operators in an item, itself among them. */
+  private inside(item: number): number[] {
+    if (item >= 0) return [item];
+    const found: number[] = [];
+    const todo = [-1 - item];
+    for (let g = todo.pop(); g !== undefined; g = todo.pop()) {
+      for (const node of row(this.members, g)) found.push(node);
+      for (const child of row(this.children, g)) todo.push(child);
+    }
+    return found;
+  }
+
+  /** What is directly in a group, or null where that is too much to look at. */
+  private levelOf(level: number): Level | null {
+    const { groups, boxOf } = this;
+    const { useNode, useValue, producer } = this.flow;
+    const uses = (this.uses ??= csr(useNode, groups.nodeGroup.length));
+    const items = [...[...row(this.children, level)].map((g) => -1 - g), ...row(this.members, level)];
+    const inside = items.map((item) => this.inside(item));
+    if (inside.reduce((n, list) => n + list.length, 0) > MOST_NODES) return null;
+    inside.forEach((list, i) => list.forEach((node) => (boxOf[node] = i)));
+    const pairs = new Set<number>();
+    for (const list of inside) {
+      for (const node of list) {
+        for (const use of row(uses, node)) {
+          const maker = useValue[use]! < 0 ? -1 : producer[useValue[use]!]!;
+          const from = maker < 0 ? -1 : boxOf[maker]!;
+          if (from >= 0 && from !== boxOf[node]) pairs.add(from * items.length + boxOf[node]!);
+        }
+      }
+    }
+    for (const list of inside) for (const node of list) boxOf[node] = -1;
+    const [source, target] = [new Int32Array(pairs.size), new Int32Array(pairs.size)];
+    let e = 0;
+    for (const pair of pairs) [source[e], target[e++]] = [Math.floor(pair / items.length), pair % items.length];
+    return ordered(
+      { items, source, target },
+      Int32Array.from(inside, (list) => list.reduce((a, b) => Math.min(a, b), Infinity)),
+    );
+  }
+}
+
+/** The items in an order in which they can run, as near as may be to that in which they ran. */
+function ordered({ items, source, target }: Level, first: Int32Array): Level {
+  const n = items.length;
+  const by = Array.from({ length: n }, (_, i) => i).sort((a, b) => first[a]! - first[b]!);
+  const place = new Int32Array(n);
+  by.forEach((item, i) => (place[item] = i));
+  const renamed = (list: Int32Array) => list.map((i) => place[i]!);
+  let [from, to] = [renamed(source), renamed(target)];
+  let order = by;
+  if (from.some((a, e) => a > to[e]!)) {
+    // As parts of their own they come out in an order in which they can run.
+    const part = convexParts(from, to, new Int32Array(n).fill(-1));
+    const next = Array.from({ length: n }, (_, i) => i).sort((a, b) => part[a]! - part[b]!);
+    order = next.map((i) => by[i]!);
+    const again = new Int32Array(n);
+    next.forEach((i, k) => (again[i] = k));
+    [from, to] = [from.map((i) => again[i]!), to.map((i) => again[i]!)];
+  }
+  return { items: order.map((i) => items[i]!), source: from, target: to };
+}
+
+/** The section of each item: stretches of about equal length, cut where the fewest edges go across. */
+function inSections({ items, source, target }: Level): Int32Array {
+  const n = items.length;
+  const across = new Int32Array(n + 1); // edges that go over the place before each item
+  source.forEach((a, e) => {
+    across[a + 1]!++;
+    across[target[e]! + 1]!--;
+  });
+  for (let i = 1; i <= n; i++) across[i]! += across[i - 1]!;
+  const many = Math.min(MOST_SECTIONS, Math.ceil(n / Math.max(SHORTEST, Math.min(LONGEST, n / SECTIONS))));
+  const length = n / many;
+  const section = new Int32Array(n);
+  let from = 0;
+  for (let s = 0; from < n; s++) {
+    let end = n;
+    if (n - from > 1.5 * length) {
+      const middle = from + length;
+      let best = Infinity;
+      for (let at = Math.ceil(from + 0.5 * length); at <= Math.min(n - 1, from + 1.4 * length); at++) {
+        const cost = across[at]! + Math.abs(at - middle) / length;
+        if (cost < best) [best, end] = [cost, at];
+      }
+    }
+    section.fill(s, from, end);
+    from = end;
+  }
+  return section;
+}
