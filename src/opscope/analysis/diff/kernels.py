@@ -146,9 +146,9 @@ def kernel_stages(capture: Capture) -> Iterator[int]:
     """The stages whose kernel groups say what runs: the last graph of each compilation, without its passes."""
     for number, stage in enumerate(capture.stages):
         name = stage.name.partition(" [")[0]
-        if name.startswith(_LAST_GRAPH) and ":" not in name and " before " not in name:
-            if "kernel" in stage.graph.groups:
-                yield number
+        is_last = name.startswith(_LAST_GRAPH) and ":" not in name and " before " not in name
+        if is_last and "kernel" in stage.graph.groups:
+            yield number
 
 
 def _compiled(capture: Capture, words: tuple[str, ...]) -> Compiled:
@@ -251,20 +251,23 @@ class _Comparison:
 
     def _reason(self, kind: str, old: list[Kernel], new: list[Kernel]) -> tuple[str, str]:
         """Why the pieces are not one kernel: of a split the new ones, of a merge the old ones."""
-        pieces, said, whose = (old, self.reasons[1], self.before) if kind == "merged" else (new, self.reasons[0], self.after)
-        told = [
-            f"{x.name} and {y.name}: {said[x.stage, *sorted((x.number, y.number))]}"
-            for i, x in enumerate(pieces)
-            for y in pieces[i + 1 :]
-            if x.stage == y.stage and (x.stage, *sorted((x.number, y.number))) in said
-        ]
+        pieces, said, whose = new, self.reasons[0], self.after
+        if kind == "merged":
+            pieces, said, whose = old, self.reasons[1], self.before
+        told: list[str] = []
+        for i, x in enumerate(pieces):
+            for y in pieces[i + 1 :]:
+                pair = x.stage, min(x.number, y.number), max(x.number, y.number)
+                if x.stage == y.stage and pair in said:
+                    told.append(f"{x.name} and {y.name}: {said[pair]}")
         if told:
             return _some(told), "reported"
         if len({kernel.stage for kernel in pieces}) > 1:
-            return (f"a graph break lies between: {self.breaks[0]}" if self.breaks else "they are in two graphs"), "structure"
-        libraries = [kernel.name for kernel in pieces if kernel.language == _LIBRARY]
+            broken = f"a graph break lies between: {self.breaks[0]}" if self.breaks else "they are in two graphs"
+            return broken, "structure"
+        libraries = dict.fromkeys(kernel.name for kernel in pieces if kernel.language == _LIBRARY)
         if libraries:
-            return f"{_some(dict.fromkeys(libraries))} is a call of a library, which nothing is fused with", "structure"
+            return f"{_some(libraries)} is a call of a library, which nothing is fused with", "structure"
         neighbours = self._said_of_neighbours(pieces, said)
         if neighbours:
             return neighbours, "reported"
@@ -273,17 +276,20 @@ class _Comparison:
 
     def _said_of_neighbours(self, pieces: list[Kernel], said: dict[tuple[int, int, int], str]) -> str:
         """What the compiler said of one of the pieces and a kernel with new operators."""
-        if not any(o not in self.known for kernel in self.after.kernels for o in kernel.members):
+        if not any(map(self._has_new, self.after.kernels)):
             return ""
         numbers = {(kernel.stage, kernel.number): kernel for kernel in pieces}
         names = {(kernel.stage, kernel.number): kernel for kernel in self.after.kernels}
         for (stage, a, b), reason in said.items():
             for one, other in ((a, b), (b, a)):
                 kernel, near = numbers.get((stage, one)), names.get((stage, other))
-                if kernel and near and (stage, other) not in numbers:
-                    if any(o not in self.known for o in near.members):
-                        return f"{kernel.name} and {near.name}: {reason}"
+                is_new = near is not None and (stage, other) not in numbers and self._has_new(near)
+                if kernel is not None and near is not None and is_new:
+                    return f"{kernel.name} and {near.name}: {reason}"
         return ""
+
+    def _has_new(self, kernel: Kernel) -> bool:
+        return not kernel.members <= self.known
 
     def _between(self, pieces: list[Kernel], whose: Compiled) -> str:
         """The kernel that is launched after one of the pieces and before another, and has operators that are new."""
@@ -291,9 +297,9 @@ class _Comparison:
             return ""
         first, last = min(kernel.number for kernel in pieces), max(kernel.number for kernel in pieces)
         for kernel in whose.kernels:
-            if kernel.stage == pieces[0].stage and first < kernel.number < last and kernel not in pieces:
-                if any(o not in self.known for o in kernel.members):
-                    return kernel.name
+            is_between = kernel.stage == pieces[0].stage and first < kernel.number < last and kernel not in pieces
+            if is_between and self._has_new(kernel):
+                return f"{kernel.name}{', a call of a library,' if kernel.language == _LIBRARY else ''}"
         return ""
 
 
