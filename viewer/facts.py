@@ -22,6 +22,7 @@ ENUMERATIONS = {
     "CHANGE_CLASSES": "ChangeClass",
     "EVIDENCE": "Evidence",
     "GAP_TOUCHES": "GapTouches",
+    "FAMILIES": "Family",
     "LINK_KINDS": "LinkKind",
     "GROUP_KINDS": "GroupKind",
     "LISTING_KINDS": "ListingKind",
@@ -78,6 +79,11 @@ def _lines() -> Iterator[str]:
         columns = ", ".join(f"{_key(field.name)}: {_quoted('column ' + field.name)}" for field in fact.fields)
         yield f"  {fact.name}: {{ name: {_quoted(fact.name)}, by: {_array(fact.by)}, of: {_quoted(fact.of)}, columns: {{ {columns} }} }},"
     yield "} as const;"
+    yield ""
+    yield "/** Headers of a user's table: those that say what a row is about, and those that are words for an operator. */"
+    keys = ", ".join(f"{key}: {_array(names)}" for key, names in facts.OWN_KEYS.items())
+    yield f"export const OWN_KEYS = {{ {keys} }} as const;"
+    yield f"export const OWN_LABELS: readonly string[] = {_array(facts.OWN_LABELS)};"
     yield ""
     yield "/** Attributes that opscope itself writes. */"
     names = {name: value for name, value in vars(attributes).items() if name.isupper()}

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import arro3.core as ac
 
     from opscope.analysis.diff.report import Compared
+    from opscope.analysis.origins import Origin
+    from opscope.analysis.own import Joined
     from opscope.statistics import Stats
 
 
@@ -90,6 +92,17 @@ class Capture(ir.Capture):
 
         return of_capture(self.bind(sizes or {}), stage)
 
+    def origins(self, stage: str | None = None) -> list[Origin]:
+        """Where numbers that are not finite were born, the first first: the operators that made NaN or infinite numbers
+        of finite ones, and the parameters and inputs that came with them. Record with `values="stats"`.
+
+        >>> print(cap.origins()[0])                                      # doctest: +SKIP
+        nan: aten.div.Tensor in model/norm (forward) at model.py:31
+        """
+        from opscope.analysis.origins import origins
+
+        return origins(self, self.stages.index(self.stage(stage)))
+
     def stage_diffs(self) -> list[Compared]:
         """What each stage changed: `before`, `after` (names of stages), `diff`, and the `seconds` that it took.
 
@@ -99,6 +112,24 @@ class Capture(ir.Capture):
         from opscope.diffing import along_stages
 
         return along_stages(self)
+
+    def add_table(self, table: Any, name: str | None = None, stage: str | None = None) -> Joined:
+        """Join figures of your own to operators and modules, to colour, sort, add up and search by.
+
+        `table` is a CSV, TSV, Parquet or JSON file (also Model Explorer's data by node), a data frame, columns by name
+        or a list of rows. A column `node` (the number of an operator), `path` (of a module) or `name` says which one a
+        row is about. The answer says which rows found no place. Without `stage`, it is the one that most rows fit.
+
+        >>> cap.add_table("latency.csv")                                 # doctest: +SKIP
+        >>> cap.add_table({"path": ["layer1", "layer2"], "error": [0.1, 0.4]})   # doctest: +SKIP
+        >>> cap.find("error:>0.2")                                       # doctest: +SKIP
+        """
+        from opscope.analysis.own import join
+        from opscope.tables import columns_of
+
+        title, columns = columns_of(table)
+        number = None if stage is None else self.stages.index(self.stage(stage))
+        return join(self, name or title, columns, number)
 
     def show(self, name: str = "capture", *, browser: bool = True) -> str:
         """Open the interactive page in the browser and return its address.

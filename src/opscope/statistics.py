@@ -16,11 +16,14 @@ from opscope.analysis.costs.report import Report, report
 from opscope.analysis.costs.roofline import Roofline, roofline
 from opscope.analysis.costs.stats import GraphStats
 from opscope.analysis.times import clocks, kernel_times, node_times
-from opscope.analysis.values import value_figures
+from opscope.analysis.values import own_figures, value_figures
 from opscope.export import cost_tables
 from opscope.ops import formula
 
 __all__ = ["Stats", "StatsTable", "formula", "stats"]
+
+
+_HIDDEN = frozenset(("own", "scope"))
 
 
 class StatsTable:
@@ -36,8 +39,9 @@ class StatsTable:
 
     def each_row(self) -> Iterator[Row]:
         """The same one by one, for tables of a million rows."""
-        hidden = ("own", "scope")
-        return ({key: figure for key, figure in row.items() if key not in hidden} for row in self.report.rows)
+        for row in self.report.rows:
+            row = row if _HIDDEN.isdisjoint(row) else {key: row[key] for key in row if key not in _HIDDEN}
+            yield row
 
     def __len__(self) -> int:
         return len(self.report.rows)
@@ -158,6 +162,7 @@ def of_capture(
         clocks=clocks(capture, number),
         gaps=ir.gaps_of(capture, number),
         figures=value_figures(capture, number),
+        own=own_figures(capture, number),
     )
 
 

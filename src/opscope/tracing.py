@@ -37,7 +37,7 @@ def record(
     optimizer: Any = None,
     framework: str | None = None,
     how: str = "auto",
-    values: bool = False,
+    values: bool | str = False,
     times: bool = False,
 ) -> tracers.Recording[Capture]:
     """Record everything that a `with` block computes, as it really runs.
@@ -50,8 +50,14 @@ def record(
     min, max, mean, std, how many numbers are NaN or infinite, and the numbers themselves (of a large tensor the first
     1024).
 
+    `values="stats"` keeps figures of every tensor and no numbers: also of inputs, and of parameters before and after
+    the step; NaN, infinite, zero and subnormal numbers, min, max, mean, rms, how the exponents are distributed, and a
+    hash of the bits. They are computed where the tensor is; the program never waits for them. `Capture.origins` then
+    says where numbers that are not finite were born.
+
     Where a framework cannot do one of them, OpscopeError says why. The capture is empty while the block runs. An
-    exception in the block goes through, and leaves the framework as it was.
+    exception in the block goes through and leaves the framework as it was; the capture then holds what ran until then,
+    with the operator that raised it.
 
     >>> with opscope.record(model, optimizer=opt) as cap:            # doctest: +SKIP
     ...     opt.step(loss(model(x), y))

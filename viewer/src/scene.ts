@@ -78,8 +78,12 @@ export interface Paint {
   dim: boolean;
   hovered: number; // box or -1
   hoveredEdge: number; // edge or -1
+  /** By edge: on the path that is followed, or of the tensor that is selected. */
+  litEdges: Uint8Array | null;
   /** Or null: all in the colours of their phases. */
   fill: Fill | null;
+  /** By box: a figure that stands on it; empty: none. */
+  notes: readonly string[] | null;
   /** Pairs of boxes (a, b, a, b …) that are joined by a dotted arc. */
   links: Int32Array | null;
   /** The change of each box since the stage before (engine/diff.ts), and how many operators in it have changed. */

@@ -15,7 +15,7 @@ import numpy as np
 from opscope.errors import OpscopeError
 from opscope.ir import ROLE_ID, Capture, Column, Graph, Table, column, frozen, gaps_of
 from opscope.ir.facts import COSTS, KINDS, LIFETIMES, PARAMETERS
-from opscope.ops import kinds_of
+from opscope.ops import family_of, kinds_of
 
 from .costs.memory import Memory, activations_by_node
 from .costs.operators import CostTable
@@ -76,7 +76,9 @@ def _kinds(stage: int, graph: Graph, framework: str) -> Iterator[Table]:
     for by, kinds in zip(("op", "node"), kinds_of(framework, graph), strict=True):
         if kinds:
             rows = sorted(kinds)
-            yield Table(stage, by, frozen(rows), {"kind": column([kinds[row] for row in rows])}, KINDS.name)
+            named = [kinds[row] for row in rows]
+            columns = {"kind": column(named), "family": column(np.array([family_of(kind) for kind in named]))}
+            yield Table(stage, by, frozen(rows), columns, KINDS.name)
 
 
 def _tables(stage: int, stats: GraphStats) -> list[Table]:

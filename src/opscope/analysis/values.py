@@ -1,4 +1,4 @@
-"""Measured figures of tensors (min, max, how many are NaN …), whatever they were measured by."""
+"""Measured figures of tensors (min, max, how many are NaN …), whatever they were measured by, and the user's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opscope.ir import Capture, Graph
-from opscope.ir.facts import GRADIENTS, IDS, VALUE_FIGURES, VALUES
+from opscope.ir.columns import Int32
+from opscope.ir.facts import GRADIENTS, IDS, OWN, VALUE_FIGURES, VALUES
 
 
 class Figure(NamedTuple):
@@ -72,3 +73,45 @@ def value_figures(capture: Capture, stage: int) -> Mapping[str, Figure]:
             figure.numbers[table.index[rows]] = np.asarray(column.values, dtype=np.float64)[rows]
             figure.known[table.index[rows]] = True
     return found
+
+
+class OwnFigures(NamedTuple):
+    """A column of figures of the user's own: those of nodes, and of whole modules (by scope)."""
+
+    by_node: Figure
+    by_scope: Figure
+    unit: str
+
+
+def own_figures(capture: Capture, stage: int) -> dict[str, OwnFigures]:
+    """The numeric columns of the user's own about a stage, by name."""
+    graph = capture.stages[stage].graph
+    found: dict[str, OwnFigures] = {}
+    for table in capture.facts(OWN.name, stage):
+        for name, column in table.columns.items():
+            if not isinstance(column.values, np.ndarray):
+                continue
+            one = found.setdefault(name, OwnFigures(_none(graph.n_nodes), _none(len(graph.pools.scopes)), column.unit))
+            figure = one.by_node if table.by == "node" else one.by_scope
+            rows: Int32 = table.index[column.known]
+            figure.numbers[rows] = np.asarray(column.values, dtype=np.float64)[column.known]
+            figure.known[rows] = True
+    return found
+
+
+def own_texts(capture: Capture, stage: int) -> dict[str, dict[str, dict[int, str]]]:
+    """The columns of text: by name, `node` or `scope`, and its number."""
+    found: dict[str, dict[str, dict[int, str]]] = {}
+    for table in capture.facts(OWN.name, stage):
+        for name, column in table.columns.items():
+            if isinstance(column.values, np.ndarray):
+                continue
+            one = found.setdefault(name, {"node": {}, "scope": {}})[table.by]
+            for at, value, known in zip(table.index.tolist(), column.values, column.known.tolist(), strict=True):
+                if known:
+                    one[at] = str(value)
+    return found
+
+
+def _none(count: int) -> Figure:
+    return Figure(np.zeros(count), np.zeros(count, dtype=bool))

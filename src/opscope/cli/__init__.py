@@ -26,6 +26,7 @@ COMMANDS = {
     "diff": "show what changed between two graphs, or from stage to stage",
     "export": "convert to another format",
     "trace": "run a script and capture what it computes",
+    "nan": "run a script and find where NaN and infinite numbers were born",
 }
 
 

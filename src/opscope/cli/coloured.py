@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from opscope.analysis.costs.columns import COLUMNS, Row
+from opscope.analysis.costs.columns import Row, column_of
 from opscope.analysis.costs.report import Report
 from opscope.analysis.costs.stats import GraphStats
 from opscope.export import cost_tables
@@ -33,7 +33,7 @@ def print_table(stats: GraphStats, report: Report) -> None:
     shown = [i for i, width in enumerate(widths) if width]
     for i in shown:
         column = report.columns[i - 1] if i else "name"
-        kind = COLUMNS[column].kind
+        kind = column_of(column).kind
         table.add_column(
             Text(titles[i]),
             Text(total[i]),
@@ -60,7 +60,7 @@ def print_table(stats: GraphStats, report: Report) -> None:
 def _fitted(report: Report, lines: list[list[str]], width: int) -> list[int]:
     """Text columns shrink before figures, which are never cut; the bar is dropped if it does not fit. 0: left out."""
     widths = [max(width_of(line[i]) for line in lines) for i in range(len(lines[0]))]
-    texts = [0, *(i for i, column in enumerate(report.columns, 1) if COLUMNS[column].kind == "text")]
+    texts = [0, *(i for i, column in enumerate(report.columns, 1) if column_of(column).kind == "text")]
     if "bar" in report.columns and _over(widths, width) > sum(max(widths[i] - _NARROWEST, 0) for i in texts):
         widths[report.columns.index("bar") + 1] = 0
     while _over(widths, width) > 0:

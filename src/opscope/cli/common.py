@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 import opscope
+from opscope.capture import Capture
 from opscope.errors import OpscopeError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -29,6 +30,14 @@ PROFILE = click.option(
     metavar="PROFILE",
     help="A measured profile of the same program: a Chrome trace of torch.profiler (also .gz), or a report of Jittor's "
     "jt.profile_scope as JSON.",
+)
+TABLES = click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Figures of your own (CSV, Parquet, JSON) by a column node, path or name (repeatable).",
 )
 _MOST_DIGITS = 18
 _OPEN = "A number for an open size of X: a symbol (s77=4), an axis of an input (x[0]=4), or ?=4 for all without a name "
@@ -50,14 +59,29 @@ def opened(command: Function) -> Function:
 
     @wraps(command)
     def with_capture(
-        file: Path, sources: tuple[Path, ...], profile: Path | None, sizes: tuple[str, ...], **rest: Any
+        file: Path,
+        sources: tuple[Path, ...],
+        profile: Path | None,
+        sizes: tuple[str, ...],
+        tables: tuple[Path, ...],
+        **rest: Any,
     ) -> Any:
         if has_own:
             own = [text for text in sizes if "=" not in text]
             rest["size"], sizes = own[-1] if own else None, tuple(text for text in sizes if "=" in text)
-        return command(capture=opscope.open(file, sources=sources, profile=profile, sizes=numbers(sizes)), **rest)
+        capture = opscope.open(file, sources=sources, profile=profile, sizes=numbers(sizes))
+        add_tables(capture, tables)
+        return command(capture=capture, **rest)
 
-    return FILE(SOURCES(PROFILE((_SIZE_TOO if has_own else SIZE)(with_capture))))  # type: ignore[return-value]
+    return FILE(SOURCES(PROFILE((_SIZE_TOO if has_own else SIZE)(TABLES(with_capture)))))  # type: ignore[return-value]
+
+
+def add_tables(capture: Capture, tables: Sequence[Path]) -> None:
+    """Join the user's tables, and say what of them found no place."""
+    for table in tables:
+        joined = capture.add_table(table)
+        if joined.unmatched:
+            click.echo(str(joined), err=True)
 
 
 def numbers(sizes: Sequence[str]) -> dict[str, int]:

@@ -92,7 +92,8 @@ def _facts(graph: Graph) -> RenderableType:
     parameters = summary.tally(graph, "parameter")
     if parameters.storages:
         unknown = f", and {parameters.unknown} of unknown size" if parameters.unknown else ""
-        grid.add_row("parameters", f"{parameters.storages:,} tensors, {parameters.elements:,} elements{unknown}")
+        tensors = "1 tensor" if parameters.storages == 1 else f"{parameters.storages:,} tensors"
+        grid.add_row("parameters", f"{tensors}, {parameters.elements:,} elements{unknown}")
     buffers = summary.tally(graph, "buffer")
     if buffers.storages:
         grid.add_row("buffers", f"{buffers.storages:,} tensors")

@@ -41,6 +41,7 @@ _KERNELS = {"split": "split", "merged": "fused", "added": "added", "removed": "r
 @click.option("--from", "from_stage", metavar="STAGE", help="The stage of A to compare (default: the first).")
 @click.option("--to", "to_stage", metavar="STAGE", help="The stage of B (without B: of A) to compare with.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@click.option("--values", is_flag=True, help="Compare the numbers of two recordings: where they stop agreeing.")
 @click.option("--html", "out", type=click.Path(path_type=Path), metavar="OUT", help="Write a self-contained HTML page.")
 @click.option("--all", "every", is_flag=True, help="Show every change, however many.")
 @click.option(
@@ -58,6 +59,7 @@ def command(
     from_stage: str | None,
     to_stage: str | None,
     as_json: bool,
+    values: bool,
     out: Path | None,
     every: bool,
     conditions: tuple[str, ...],
@@ -69,6 +71,7 @@ def command(
     opscope diff outs                                 what each pass did, stage by stage
     opscope diff outs --from 0_Origin --to 5_FuseOperatorPass
     opscope diff old.pt2 new.pt2 --fail-on 'macs>+5%' --fail-on 'params>0'
+    opscope diff eager.opscope port.opscope --values  where their numbers stop agreeing
 
     Figures for --fail-on, each about the difference: nodes values edges macs flops params memory activations.
     Counts of changes: changes fused split rewritten changed moved removed added.
@@ -78,6 +81,12 @@ def command(
     limits = [parse(text) for text in conditions]
     first = opscope.open(before)
     second = opscope.open(after) if after is not None else first
+    if values:
+        if after is None or out is not None or limits or from_stage is not None or to_stage is not None:
+            raise OpscopeError("--values compares two recordings, A and B, and goes with --json alone")
+        found = opscope.diverge(first, second)
+        click.echo(to_json(found.to_dict()) if as_json else str(found))
+        return
     along = after is None and from_stage is None and to_stage is None
     if along:
         comparisons, whole = _along(first, before)

@@ -14,7 +14,8 @@ from opscope.errors import OpscopeError
 from opscope.ir import Capture
 from opscope.tracers import Ways, registry, trace, ways
 from opscope.tracers.contract import RECORDS, Tracer
-from opscope.tracers.script import ScriptFailed, as_main, look_up, report_of, split
+from opscope.tracers.failing import report_of
+from opscope.tracers.script import ScriptFailed, as_main, look_up, split
 
 from .inputs import Input, arguments
 

@@ -27,29 +27,31 @@ from .inputs import GRAMMAR, Input, parse
 from .progress import progress
 from .target import trace_model, ways_of_model
 
-_WITH_VALUE = ("-o", "--output", "--framework", "--how", "--steps", "--phase", "--input")
-_FLAGS = ("--train",)
-
 
 class Trace(click.Command):
     """Takes opscope's options before TARGET or directly after it; everything after them goes to the script."""
 
+    with_value: tuple[str, ...] = (
+        *("-o", "--output", "--framework", "--how", "--steps", "--phase", "--input", "--values"),
+    )
+    flags: tuple[str, ...] = ("--train",)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, ours_first(args))
+        return super().parse_args(ctx, ours_first(args, self.with_value, self.flags))
 
 
-def ours_first(args: list[str]) -> list[str]:
+def ours_first(args: list[str], with_value: Sequence[str], flags: Sequence[str]) -> list[str]:
     """opscope's options, `--`, TARGET and its arguments."""
     ours: list[str] = []
     target: list[str] = []
     rest = list(args)
     while rest:
         word = rest[0]
-        if word.partition("=")[0] in _WITH_VALUE:
+        if word.partition("=")[0] in with_value:
             count = 1 if "=" in word else 2
             ours += rest[:count]
             del rest[:count]
-        elif word in _FLAGS:
+        elif word in flags:
             ours.append(rest.pop(0))
         elif word in ("-h", "--help") and not target:
             return [word]
@@ -83,6 +85,11 @@ def ours_first(args: list[str]) -> list[str]:
 @click.option("--train", is_flag=True, help="Also run the backward pass, from the sum of the model's results.")
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Record only the first N optimizer steps.")
 @click.option(
+    "--values",
+    type=click.Choice(["stats"]),
+    help="Also keep statistics of every tensor that a script makes: NaN, infinite and zero numbers, min, max, rms.",
+)
+@click.option(
     "--phase",
     "phases",
     multiple=True,
@@ -98,6 +105,7 @@ def command(
     inputs: tuple[str, ...],
     train: bool,
     steps: int | None,
+    values: str | None,
     phases: tuple[str, ...],
 ) -> None:
     """Run TARGET and capture everything it computes. TARGET is a script, package.module:callable, or, with
@@ -113,6 +121,8 @@ def command(
     wanted = _phases(phases)
     given = [parse(text) for text in inputs]
     _check(target, how, given, train, steps)
+    if values and (given or train or how not in RECORDS):
+        raise OpscopeError("--values works only for scripts: a model is called once (in Python: opscope.record)")
     if how == "all":
         _all(target, args, given, out, wanted)
         return
@@ -126,7 +136,9 @@ def command(
             with progress(tracers.operators_so_far):
                 capture = trace_model(target, args, given, how=how, train=train)
         else:
-            capture = _of_script(target, args, framework, how, steps, lambda found: _save(found, out, place, wanted))
+            capture = _of_script(
+                target, args, framework, how, steps, values or False, lambda found: _save(found, out, place, wanted)
+            )
     except ScriptFailed as failed:
         click.echo(failed.report, err=True, nl=False)
         if failed.capture is not None:
@@ -141,6 +153,7 @@ def _of_script(
     framework: str | None,
     how: str,
     steps: int | None,
+    values: bool | str,
     save: Callable[[Capture], None],
 ) -> ir.Capture:
     lost = f"{target} ended without a chance to save (killed, or crashed in C code): its recording is lost"
@@ -150,7 +163,7 @@ def _of_script(
             save(Capture.of(capture))
             is_saved()
 
-        return run_script(target, args, framework, how, steps, save_now)
+        return run_script(target, args, framework, how, steps, save_now, values)
 
 
 def _records(how: str) -> bool:

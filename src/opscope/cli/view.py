@@ -13,7 +13,7 @@ from opscope.capture import Capture
 from opscope.opening import from_bytes
 from opscope.server import Server, forward_line, over_ssh
 
-from .common import PROFILE, SIZE, SOURCES, numbers
+from .common import PROFILE, SIZE, SOURCES, TABLES, add_tables, numbers
 
 BROWSER = click.option(
     "--browser/--no-browser", default=True, help="Open the browser (default), or only print the URL."
@@ -28,6 +28,7 @@ PORT = click.option(
 @SOURCES
 @PROFILE
 @SIZE
+@TABLES
 @BROWSER
 @PORT
 def command(
@@ -35,6 +36,7 @@ def command(
     sources: tuple[Path, ...],
     profile: Path | None,
     sizes: tuple[str, ...],
+    tables: tuple[Path, ...],
     browser: bool,
     port: int | None,
 ) -> None:
@@ -45,6 +47,8 @@ def command(
     """
     given = numbers(sizes)
     captures = [(file.name, opscope.open(file, sources=sources, profile=profile, sizes=given)) for file in files]
+    for _, capture in captures[:1]:  # a table is about the first file
+        add_tables(capture, tables)
     serve(captures, browser=browser, port=port)
 
 

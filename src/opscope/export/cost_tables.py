@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from opscope.analysis.costs.columns import COLUMNS, Row
+from opscope.analysis.costs.columns import Row, column_of
 from opscope.analysis.costs.report import Report
 from opscope.analysis.costs.stats import GraphStats
 from opscope.ir import widths
@@ -53,7 +53,7 @@ def share(figure: float) -> str:
 
 def cell(report: Report, row: Row, column: str) -> str:
     """A figure as people read it. What is at least so much says so; nothing is an empty cell."""
-    figure, kind = row.get(column), COLUMNS[column].kind
+    figure, kind = row.get(column), column_of(column).kind
     if kind == "bar":
         return bar(row)
     if figure is None:
@@ -117,7 +117,7 @@ def cells(report: Report) -> tuple[list[str], list[list[str]], list[str]]:
 
 def plain(report: Report, widest: int = 60) -> str:
     titles, rows, total = cells(report)
-    left = [True, *(COLUMNS[column].kind in LEFT for column in report.columns)]
+    left = [True, *(column_of(column).kind in LEFT for column in report.columns)]
     table = [titles, *rows, total]
     table = [[_clipped(text, widest) for text in line] for line in table]
     fitted = [max(widths.width(line[i]) for line in table) for i in range(len(titles))]
@@ -135,7 +135,7 @@ def plain(report: Report, widest: int = 60) -> str:
 
 def markdown(report: Report) -> str:
     titles, rows, total = cells(report)
-    left = [True, *(COLUMNS[column].kind in LEFT for column in report.columns)]
+    left = [True, *(column_of(column).kind in LEFT for column in report.columns)]
 
     def line(texts: list[str]) -> str:
         return "| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |"
@@ -166,7 +166,7 @@ def _safe(figure: Any) -> Any:
 
 def html_table(report: Report, stats: GraphStats) -> str:
     titles, rows, total = cells(report)
-    kinds = ["text", *(COLUMNS[column].kind for column in report.columns)]
+    kinds = ["text", *(column_of(column).kind for column in report.columns)]
     head = "".join(
         f'<th style="text-align: {_align(kind)}">{html.escape(t)}</th>' for t, kind in zip(titles, kinds, strict=True)
     )

@@ -39,6 +39,9 @@ MODULE = "module"
 NOT_KNOWN = "not known"
 """Of an operator that is recorded without something that belongs to it: what that is."""
 
+FAILED = "failed"
+"""Of an operator that raised an exception, which ended the recording: its type and text."""
+
 STARTS_FROM = "starts_from"
 """Of a backward operator: dtype and shape of each gradient that backward() itself hands it, which nothing made."""
 

@@ -10,8 +10,6 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-FAMILIES = ("bool", "int", "uint", "float", "complex", "quantized", "raw", "other")
-
 
 class Dtype(NamedTuple):
     name: str

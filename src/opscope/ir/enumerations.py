@@ -27,6 +27,12 @@ EVIDENCE = ("reported", "name", "structure")
 # live memory; which parameters there are, and which are used.
 GAP_TOUCHES = ("compute", "traffic", "memory", "parameters")
 
+# What operators are about: families of their kinds.
+FAMILIES = (
+    *("matmul", "convolution", "attention", "normalization", "activation", "elementwise", "reduction", "loss"),
+    *("pooling", "indexing", "movement", "recurrent", "optimizer", "random", "other"),
+)
+
 # Kinds of pairs of nodes, of sets of nodes, and of a framework's own texts. Captures may hold others too.
 LINK_KINDS = ("grad", "recompute", "alias", "control")
 GROUP_KINDS = ("kernel", "partition", "pattern")
@@ -42,6 +48,5 @@ def ids(names: tuple[str, ...]) -> MappingProxyType[str, int]:
 PHASE_ID = ids(PHASES)
 ROLE_ID = ids(ROLES)
 HOW_ID = ids(HOW)
-MEMORY_CLASS_ID = ids(MEMORY_CLASSES)
 CHANGE_CLASS_ID = ids(CHANGE_CLASSES)
 EVIDENCE_ID = ids(EVIDENCE)

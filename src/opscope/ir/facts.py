@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .enumerations import CHANGE_CLASSES, EVIDENCE, GAP_TOUCHES, HOW, MEMORY_CLASSES, PHASES
+from .enumerations import CHANGE_CLASSES, EVIDENCE, FAMILIES, GAP_TOUCHES, HOW, MEMORY_CLASSES, PHASES
 
 # What the rows of a table are: `op` is the name of an operator (a string of the pools), `row` nothing but a row.
 BY = ("node", "value", "scope", "group", "op", "row")
@@ -117,7 +117,10 @@ KINDS = Fact(
     "kinds",
     "The operation behind an operator's name, and of nodes that are another one than their name says.",
     ("op", "node"),
-    (Field("kind", "one name in every framework", holds="text"),),
+    (
+        Field("kind", "one name in every framework", holds="text"),
+        Field("family", "what it is about", members=FAMILIES, optional=True),
+    ),
 )
 VALUES = Fact(
     "values",
@@ -132,6 +135,18 @@ VALUES = Fact(
         Field("std", "their standard deviation", optional=True),
         Field("nan", "how many are not a number", optional=True),
         Field("inf", "how many are infinite", optional=True),
+        Field("neginf", "how many of these are negative", optional=True),
+        Field("zeros", "how many are zero", optional=True),
+        Field("subnormal", "how many are so small that they lose digits", optional=True),
+        Field("rms", "the root of the mean of the squares of those that are finite", optional=True),
+        Field(
+            "exponents",
+            "how many lie in each range of powers of two, see measurements.EXPONENTS",
+            holds="lists",
+            optional=True,
+        ),
+        Field("sampled", "the exponents and the subnormal numbers are counted in a sample", optional=True),
+        Field("hash", "equal numbers have equal ones", holds="text", optional=True),
     ),
 )
 GRADIENTS = Fact(
@@ -256,15 +271,33 @@ GAPS = Fact(
     ),
 )
 
+OWN = Fact(
+    "own",
+    "Figures of the user's own, of operators or whole modules: any columns, of numbers or of text.",
+    ("node", "scope"),
+    (),
+)
+# The headers of a user's table that say which operator or module a row is about: by the number of a node, the path of a
+# module, or a name.
+OWN_KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "node": ("node", "node_id", "id", "index", "#"),
+        "path": ("path", "scope", "module", "layer"),
+        "name": ("name", "node_name"),
+    }
+)
+# Headers that are the capture's own words for an operator: no figures.
+OWN_LABELS = ("op", "phase", "type", "class", "kind", "how")
+
 # What a statistic of a tensor may be, and what the search language calls it.
-VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "numbers")
+VALUE_FIGURES = tuple(field.name for field in VALUES.fields if field.holds == "numbers" and field.name != "sampled")
 
 FACTS: Mapping[str, Fact] = MappingProxyType(
     {
         fact.name: fact
         for fact in (
             *(TIMES, PROFILE, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS),
-            *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES),
+            *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES, OWN),
         )
     }
 )

@@ -39,6 +39,29 @@ class Measured(NamedTuple):
     numbers: list[float]
 
 
+# The counts of exponents: ranges of as many powers of two, from 2**-150 on.
+EXPONENTS = 32
+
+
+class Figures(NamedTuple):
+    """Statistics of one tensor without its numbers. Those of magnitude are of the numbers that are finite."""
+
+    size: int
+    nan: int = 0
+    inf: int = 0
+    neginf: int = 0
+    zeros: int = 0
+    subnormal: int = 0
+    min: float = math.nan
+    max: float = math.nan
+    mean: float = math.nan
+    norm: float = math.nan
+    rms: float = math.nan
+    hash: str = ""
+    exponents: tuple[int, ...] = ()
+    sampled: bool = False
+
+
 def measured(numbers: npt.NDArray[Any]) -> Measured:
     """What a live recording keeps of a tensor."""
     return Measured(statistics_of(numbers), first_of(numbers))
@@ -114,6 +137,22 @@ def values_table(stage: int, found: Mapping[int, Measured]) -> Table:
         counts = np.array([getattr(row.statistics, name) for row in rows], dtype=np.int64)
         columns[name] = column(counts, "elements")
     return Table(stage, "value", frozen(sorted(found)), columns, facts.VALUES.name)
+
+
+def figures_table(stage: int, found: Mapping[int, Figures]) -> Table:
+    """Statistics of values without their numbers. A tensor without numbers has no magnitudes."""
+    values = sorted(found)
+    rows = [found[value] for value in values]
+    columns: dict[str, Column] = {}
+    for name in ("nan", "inf", "neginf", "zeros", "subnormal"):
+        columns[name] = column(np.array([getattr(row, name) for row in rows], dtype=np.int64), "elements")
+    for name in ("min", "max", "mean", "norm", "rms"):
+        figures = np.array([getattr(row, name) for row in rows], dtype=np.float64)
+        columns[name] = column(figures, known=(~np.isnan(figures)).tolist())
+    columns["exponents"] = column([list(row.exponents) for row in rows], known=[bool(row.exponents) for row in rows])
+    columns["sampled"] = column(np.array([row.sampled for row in rows], dtype=np.int64))
+    columns["hash"] = column([row.hash for row in rows], known=[bool(row.hash) for row in rows])
+    return Table(stage, "value", frozen(values), columns, facts.VALUES.name)
 
 
 def coverage_table(rows: Mapping[tuple[str, str, str], Sequence[float]]) -> Table:

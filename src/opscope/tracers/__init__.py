@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -11,6 +12,7 @@ from opscope.ir import Capture
 
 from . import registry
 from .contract import Options
+from .failing import ended_by, report_of
 from .frames import users_frame
 from .session import Session, operators_so_far
 from .ways import Way, Ways
@@ -42,7 +44,7 @@ def record(
     optimizer: Any = None,
     framework: str | None = None,
     how: str = "auto",
-    values: bool = False,
+    values: bool | str = False,
     times: bool = False,
 ) -> Recording[Into]:
     """See opscope.record; `into` is filled when the block ends."""
@@ -100,5 +102,17 @@ class Recording(Generic[Into]):
         session, self._session = self._session, None
         if kind is None:
             self._into.fill(session.finish())
+        elif error is not None and issubclass(kind, Exception):
+            with suppress(Exception):  # the user's own exception is what counts
+                self._into.fill(_failed(session, error))
+            session.abort()
         else:
             session.abort()
+
+
+def _failed(session: Session, error: BaseException) -> Capture:
+    """What the block did until an exception ended it."""
+    session.fails()
+    capture = session.finish()
+    capture.warnings.insert(0, ended_by(error, report_of(error)[1]))
+    return capture

@@ -25,6 +25,7 @@ from opscope.ir import Capture
 from .session import Session
 from .ways import Ways
 
+STATISTICS = "stats"  # the value of `values` that keeps figures of every tensor and no numbers
 RECORDS = ("auto", "record")  # the values of `how` that record what runs
 
 
@@ -36,9 +37,10 @@ class Options:
     model: Any = None
     optimizer: Any = None
     how: str = "auto"
-    values: bool = False  # statistics of every tensor, see opscope.record
+    values: bool | str = False  # statistics of every tensor, see opscope.record
     times: bool = False  # seconds of every operator, see opscope.record
     steps: int | None = None  # end the recording after so many steps of every optimizer
+    after_step: Callable[[], None] | None = None  # called after a step without NaN; one with NaN ends the program
 
 
 class Held(NamedTuple):
@@ -126,6 +128,8 @@ class Tracer:
             raise OpscopeError(
                 f"how={how!r} captures a model, not a block of code: opscope.trace(model, x, how={how!r})"
             )
+        if options.values not in (False, True, STATISTICS):
+            raise OpscopeError(f"values={options.values!r} is not known (there are: False, True, {STATISTICS!r})")
         for option, reason in self.refuses.items():
             if given := getattr(options, option):
-                raise OpscopeError(f"{option}={given} is not supported for {self.name}: {reason}")
+                raise OpscopeError(f"{option}={given!r} is not supported for {self.name}: {reason}")

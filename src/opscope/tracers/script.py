@@ -13,10 +13,9 @@ import operator
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from types import FrameType, ModuleType, TracebackType
+from types import FrameType, ModuleType
 from typing import Any, NoReturn, cast
 
 from opscope.errors import OpscopeError
@@ -24,7 +23,8 @@ from opscope.ir import Capture
 
 from . import leaving, registry
 from .contract import Options
-from .frames import OWN, frame_at
+from .failing import ended_by, report_of
+from .frames import frame_at
 from .imports import AfterImport
 from .session import NothingRecorded, Session
 
@@ -47,16 +47,28 @@ def run_script(
     how: str = "auto",
     steps: int | None = None,
     save: Callable[[Capture], None] | None = None,
+    values: bool | str = False,
+    until_nan: bool = False,
 ) -> Capture:
     """Run a script, or `package.module:callable`, and return everything that it computed; with `steps`, only up to
     that many steps of the optimizers. The script runs to its end in any case. If it ends the process itself
-    (`os._exit`), nothing can be returned: then `save` is called."""
+    (`os._exit`), nothing can be returned: then `save` is called. `until_nan` ends the script after the first step of an
+    optimizer that saw a NaN; of the steps before it nothing is kept."""
     caller = frame_at(0)
     if is_file(path):
         place = Path(path).absolute()
-        return _run(lambda: execute(place), path, argv, place.parent, _Recorder(framework, how, steps, caller), save)
+        return _run(
+            lambda: execute(place),
+            path,
+            argv,
+            place.parent,
+            _Recorder(framework, how, steps, values, until_nan, caller),
+            save,
+        )
     split(path)
-    return _run(lambda: _call(path), path, argv, Path(), _Recorder(framework, how, steps, caller), save)
+    return _run(
+        lambda: _call(path), path, argv, Path(), _Recorder(framework, how, steps, values, until_nan, caller), save
+    )
 
 
 class Refused(OpscopeError):
@@ -157,6 +169,7 @@ def _failed(error: BaseException, path: str, recorder: _Recorder) -> OpscopeErro
         recorder.abort()
         return error
     report, where = report_of(error)
+    recorder.fails()
     try:
         capture = recorder.finish(path)
     except Exception as reason:  # the script's own error matters more
@@ -166,7 +179,7 @@ def _failed(error: BaseException, path: str, recorder: _Recorder) -> OpscopeErro
         why = "" if isinstance(reason, NothingRecorded) else f"; what it did until then is lost: {reason}"
     else:
         why = ""
-        capture.warnings.append(f"{path} failed with {type(error).__name__}: this is what it did until then")
+        capture.warnings.insert(0, ended_by(error, where))
     if isinstance(error, leaving.Stopped | KeyboardInterrupt):
         number = error.number if isinstance(error, leaving.Stopped) else signal.SIGINT
         word = f"interrupted{where}" if number == signal.SIGINT else f"stopped by {error}{where}"
@@ -193,7 +206,15 @@ def _end_fork(error: BaseException | None) -> NoReturn:
 class _Recorder:
     """Starts a session for each framework as it is imported, and ends them all."""
 
-    def __init__(self, framework: str | None, how: str, steps: int | None, caller: FrameType) -> None:
+    def __init__(
+        self,
+        framework: str | None,
+        how: str,
+        steps: int | None,
+        values: bool | str,
+        until_nan: bool,
+        caller: FrameType,
+    ) -> None:
         able = [name for name in registry.FRAMEWORKS if how in registry.load(name).records]
         if not able:
             raise OpscopeError(
@@ -203,6 +224,8 @@ class _Recorder:
         self._frameworks = [framework] if framework else able
         self._how = how
         self._steps = steps
+        self._values = values
+        self._until_nan = until_nan
         self._caller = caller
         self._sessions: dict[str, Session] = {}
         self.warnings: list[str] = []
@@ -211,9 +234,15 @@ class _Recorder:
         if framework not in registry.imported():
             return
         tracer = registry.load(framework)
-        options = Options(self._caller, how=self._how, steps=self._steps)
+        after_step = (lambda: self._next(framework)) if self._until_nan else None
+        options = Options(self._caller, how=self._how, steps=self._steps, values=self._values, after_step=after_step)
         tracer.check(options)
         self._sessions[framework] = tracer.start(options)
+
+    def _next(self, framework: str) -> None:
+        """A step is over, and none of its numbers were NaN: the next one is recorded from the beginning."""
+        self._sessions.pop(framework).abort()
+        self.start(framework)
 
     @contextlib.contextmanager
     def watching_imports(self) -> Generator[None, None, None]:
@@ -234,6 +263,10 @@ class _Recorder:
     def abort(self) -> None:
         for session in self._sessions.values():
             session.abort()
+
+    def fails(self) -> None:
+        for session in self._sessions.values():
+            session.fails()
 
     def finish(self, path: str) -> Capture:
         if not self._sessions:
@@ -276,17 +309,3 @@ def as_main(path: str, argv: Sequence[str], folder: Path) -> Generator[None, Non
         yield
     finally:
         sys.argv, sys.path = before
-
-
-def report_of(error: BaseException) -> tuple[str, str]:
-    """The traceback without opscope's own part, and where in the user's code it happened (` at train.py:12`)."""
-    start: TracebackType | None = error.__traceback__
-    while start is not None and start.tb_frame.f_code.co_filename.startswith((OWN, "<frozen ")):
-        start = start.tb_next
-    report = traceback.TracebackException(type(error), error, start)
-    frames = [frame for frame in report.stack if not frame.filename.startswith(OWN)]
-    report.stack = traceback.StackSummary.from_list(frames)
-    files = [getattr(sys.modules.get(name), "__file__", None) for name in registry.FRAMEWORKS]
-    folders = tuple(f"{Path(file).parent}{os.sep}" for file in files if file)
-    users = [frame for frame in frames if not frame.filename.startswith(folders)] or frames
-    return "".join(report.format()), f" at {users[-1].filename}:{users[-1].lineno}" if users else ""

@@ -37,6 +37,9 @@ class Session(ABC):
     def finish(self) -> Capture:
         """End the recording and return what it saw."""
 
+    def fails(self) -> None:  # noqa: B027 (most frameworks have nothing to do here)
+        """The program raised an exception, and `finish` comes next: the last operator may be the one that raised."""
+
     def abort(self) -> None:
         """End the recording and forget what it saw. Safe at any point, and more than once."""
         self.close()

@@ -159,6 +159,11 @@ function badge(frame: Frame, text: string, width: number, right: number, middle:
   ctx.textAlign = 'left';
 }
 
+/** The open groups that the last paintPanels drew. */
+export function panelsOnScreen(): Bag {
+  return panels;
+}
+
 /** The boxes that the last paintLeaves drew. */
 export function leavesOnScreen(): Bag {
   return leaves;

@@ -61,7 +61,7 @@ export function toCss(rgb: number): string {
 }
 
 /** Relative luminance, as WCAG defines it. */
-export function luminance(rgb: number): number {
+function luminance(rgb: number): number {
   const line = (v: number): number => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
   return 0.2126 * line((rgb >> 16) / 255) + 0.7152 * line(((rgb >> 8) & 255) / 255) + 0.0722 * line((rgb & 255) / 255);
 }

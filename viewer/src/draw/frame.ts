@@ -11,8 +11,8 @@ import { visible } from './viewport.ts';
 export type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 
 export const SELECTED = 1;
-export const RELATED = 2;
-export const FOUND = 4;
+const RELATED = 2;
+const FOUND = 4;
 
 export interface Frame {
   ctx: Context;
@@ -51,8 +51,10 @@ export function noPaint(): Paint {
     dim: false,
     hovered: -1,
     hoveredEdge: -1,
+    litEdges: null,
     links: null,
     fill: null,
+    notes: null,
     change: null,
     changed: null,
     edgeLabels: 'hover',

@@ -210,8 +210,20 @@ export function paintLitEdges(frame: Frame): void {
     2,
   );
   strokeLit(frame, [...outs], theme.outgoing, 2);
+  if (paint.litEdges) strokeLit(frame, onPath(frame, paint.litEdges), theme.related, 2.4);
   if (paint.hoveredEdge >= 0 && paint.hoveredEdge < edges.count) strokeLit(frame, [paint.hoveredEdge], theme.selected, 2.6);
   ctx.globalAlpha = 1;
+}
+
+/** Those on the screen that are lit. */
+function onPath(frame: Frame, lit: Uint8Array): number[] {
+  piecesIn(frame);
+  const edges = new Set<number>();
+  for (let i = 0; i < found.size && edges.size < MOST_LIT; i++) {
+    const edge = frame.index.pieceEdge[found.items[i]!]!;
+    if (lit[edge]) edges.add(edge);
+  }
+  return [...edges];
 }
 
 function strokeLit(frame: Frame, list: number[], colour: string, width: number): void {

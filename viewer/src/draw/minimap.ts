@@ -1,6 +1,6 @@
 // A small picture of the whole graph with the part on the screen; drag in it to move. It hides itself when
 // everything is in view.
-import type { Scene } from '../scene.ts';
+import type { Fill, Scene } from '../scene.ts';
 import type { Camera } from './camera.ts';
 import { markChanges } from './changes.ts';
 import { frameOf, noPaint } from './frame.ts';
@@ -44,6 +44,7 @@ export class Minimap {
   #most: Size;
   #drawnFor: Size = { width: 0, height: 0 };
   #frame = 0;
+  #fill: Fill | null = null;
 
   constructor(renderer: Renderer, most: Size = { width: 200, height: 170 }) {
     this.element = document.createElement('canvas');
@@ -85,6 +86,9 @@ export class Minimap {
     if (this.element.hidden !== hidden) this.element.hidden = hidden;
     if (hidden) return;
     if (this.#drawnFor.width !== this.#camera.screen.width || this.#drawnFor.height !== this.#camera.screen.height) this.#picture = null;
+    // It has the colours of the drawing.
+    if (this.#fill !== this.#renderer.paint.fill) this.#picture = null;
+    this.#fill = this.#renderer.paint.fill;
     this.#picture ??= this.#drawPicture(scene);
     const ctx = this.#ctx;
     const ratio = this.element.width / this.#size.width;
@@ -133,7 +137,7 @@ export class Minimap {
         scene,
         index: this.#renderer.index,
         theme: this.#theme,
-        paint: noPaint(),
+        paint: { ...noPaint(), fill: this.#renderer.paint.fill },
         marks: new Uint8Array(0),
         fitter: new Fitter(scene),
         pixels: new Pixels(),

@@ -1,10 +1,11 @@
 // One picture: from afar as pixels, near as cards.
-import { paintHeaders, paintLeaves, paintPanels, paintRings } from './cards.ts';
+import { leavesOnScreen, paintHeaders, paintLeaves, paintPanels, paintRings, panelsOnScreen } from './cards.ts';
 import { paintChanges, paintChangeSigns } from './changes.ts';
 import type { Frame } from './frame.ts';
 import { paintLinks } from './links.ts';
 import { paintEdgeLabels, paintEdges, paintLitEdges } from './lines.ts';
 import { paintGroupNames } from './names.ts';
+import { paintNotes } from './notes.ts';
 import { paintOverview } from './overview.ts';
 import { countIn } from '../picture/rtree.ts';
 
@@ -45,6 +46,7 @@ export function paintFrame(frame: Frame): void {
     paintChanges(frame);
     paintRings(frame);
     paintChangeSigns(frame);
+    paintNotes(frame, panelsOnScreen(), leavesOnScreen());
   }
   if (afar) {
     paintLinks(frame);

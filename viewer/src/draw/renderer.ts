@@ -19,7 +19,7 @@ const REACH = 6;
 /** Milliseconds without movement before things settle on whole pixels. */
 const SETTLE = 120;
 
-export function emptyScene(): Scene {
+function emptyScene(): Scene {
   const [ints, floats] = [new Int32Array(0), new Float32Array(0)];
   const bytes = new Uint8Array(0);
   return {
@@ -122,7 +122,9 @@ export class Renderer {
       found: new Set(),
       hovered: -1,
       hoveredEdge: -1,
+      litEdges: null,
       fill: null,
+      notes: null,
       links: null,
       change: null,
       changed: null,

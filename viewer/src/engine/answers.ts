@@ -4,13 +4,16 @@ import { scopePath } from '../wire/scopes.ts';
 import { PHASES, ROLES } from '../scene.ts';
 import { row } from '../wire/csr.ts';
 import type { Groups } from '../wire/capture.ts';
+import { boundary, bytesOf, calledAt, neighbour } from './boundary.ts';
 import { FACTS } from '../wire/facts.ts';
-import type { Details, KernelDetails, KernelRow, Label, Ref, TreeRow } from './messages.ts';
+import type { Details, KernelDetails, KernelRow, Label, Measure, Ref, TreePage, TreeRow } from './messages.ts';
 import { groupClass, groupOrder, groupTitle } from './tree.ts';
 import type { View } from './view.ts';
 
 const BACKWARD = PHASES.indexOf('backward');
+const INIT = PHASES.indexOf('init');
 const MOST_REFS = 40;
+const MOST_CHIEF = 4; // operators of a module whose attributes are its own
 
 export function ref(view: View, item: number): Ref {
   const { tree, graph, capture } = view;
@@ -83,6 +86,10 @@ function noDetails(view: View, item: number, kind: Details['kind']): Details {
     drawnWith: null,
     kernels: [],
     frames: [],
+    builtAt: [],
+    held: [],
+    kept: 0,
+    maker: null,
     size: 1,
     phases: [],
     ops: [],
@@ -92,9 +99,15 @@ function noDetails(view: View, item: number, kind: Details['kind']): Details {
 
 function inputDetails(view: View, item: number, value: number): Details {
   const { graph, capture } = view;
+  const node = graph.producer[value]!;
+  const name = capture.pools.strings.at(graph.valueName[value]!);
+  const maker = node < 0 ? null : ref(view, node);
   return {
-    ...noDetails(view, item, 'input'),
-    title: capture.pools.strings.at(graph.valueName[value]!) || `input ${value}`,
+    ...noDetails(view, item, maker ? 'tensor' : 'input'),
+    title: name || maker?.label || `input ${value}`,
+    path: node < 0 ? [] : around(view, node),
+    phase: node < 0 ? '' : PHASES[graph.phase[node]!]!,
+    maker,
     outputs: [outputDetails(view, value)],
   };
 }
@@ -121,9 +134,61 @@ function groupDetails(view: View, item: number, group: number): Details {
     size: tree.count[group]!,
     phases,
     ops: [...ops].sort((a, b) => b[1] - a[1]).slice(0, 12),
-    measured: view.metrics.describeGroup(item, tree, nodes),
+    ...atBoundary(view, item, nodes),
     ...inOtherPhases(view, group),
   };
+}
+
+/** What a module is to the others. A module of one operator says what that is. */
+function atBoundary(view: View, item: number, nodes: number[]): Partial<Details> {
+  const { tree, metrics } = view;
+  const group = item - tree.nodes;
+  const { inputs, outputs, held, kept } = boundary(view, nodes);
+  const from = (node: number) => neighbour(view, group, node, (one) => ref(view, one));
+  const within = (g: number) => inside(view, tree.nodes + g);
+  const builds =
+    tree.scope[group]! > 0 ? range(tree.groups).find((g) => tree.scope[g] === tree.scope[group] && tree.phase[g] === INIT) : undefined;
+  return {
+    inputs: inputs.slice(0, MOST_REFS).map((value) => valueDetails(view, value, '', from)),
+    outputs: outputs.slice(0, MOST_REFS).map((value) => {
+      const out = outputDetails(view, value);
+      const to = new Map(
+        out.to
+          .filter(({ item: node }) => !isIn(view, node, group))
+          .map((one) => from(one.item))
+          .map((one) => [one.item, one]),
+      );
+      return { ...out, to: [...to.values()] };
+    }),
+    held: held.slice(0, MOST_REFS).map((value) => valueDetails(view, value, '', from)),
+    kept: bytesOf(view, kept),
+    attrs: attributesOf(view, nodes),
+    frames: tree.isPhase[group] ? [] : calledAt(view, group, within),
+    builtAt: builds === undefined || builds === group ? [] : calledAt(view, builds, within),
+    measured: metrics.describeGroup(item, tree, nodes, bytesOf(view, outputs)),
+  };
+}
+
+function range(count: number): number[] {
+  return Array.from({ length: count }, (_, i) => i);
+}
+
+function isIn({ tree }: View, node: number, group: number): boolean {
+  for (let g = tree.home[node] ?? -1; g >= 0; g = tree.parent[g]!) if (g === group) return true;
+  return false;
+}
+
+/** The attributes of the operators that a module is about: those that compute most, or its only one. */
+function attributesOf(view: View, nodes: number[]): [string, string][] {
+  const { metrics, tree, passed } = view;
+  const drawn = nodes.filter((node) => tree.nodeGroup[node]! >= 0 && (passed[node] ?? -1) < 0);
+  const chief = nodes.filter((node) => (metrics.value('MACs', node) ?? 0) > 0);
+  const about = chief.length && chief.length <= MOST_CHIEF ? chief : drawn.length === 1 ? drawn : [];
+  const rows = about.flatMap((node) => {
+    const own = ownAttributes(view, node);
+    return about.length > 1 ? own.map(([key, text]): [string, string] => [`${view.titles.of(node)}.${key}`, text]) : own;
+  });
+  return [...new Map(rows.map((pair) => [pair.join('='), pair])).values()];
 }
 
 /** The same module in the other phases. */
@@ -145,7 +210,6 @@ function opDetails(view: View, node: number): Details {
   const { pools } = view.capture;
   const op = pools.strings.at(graph.op[node]!);
   const scope = graph.scope[node]!;
-  const attrs = JSON.parse(pools.attrs.at(graph.attrs[node]!)) as Record<string, unknown>;
   return {
     ...noDetails(view, node, 'op'),
     op,
@@ -153,7 +217,7 @@ function opDetails(view: View, node: number): Details {
     name: pools.strings.at(graph.name[node]!),
     phase: PHASES[graph.phase[node]!]!,
     cls: scope ? pools.scopes.cls.at(scope) : '',
-    attrs: Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]),
+    attrs: ownAttributes(view, node),
     inputs: argumentDetails(view, node),
     outputs: [...row(view.outputs, node)].map((value) => outputDetails(view, value)),
     ...gradientLinks(view, node),
@@ -164,29 +228,40 @@ function opDetails(view: View, node: number): Details {
   };
 }
 
+function ownAttributes({ graph, capture }: View, node: number): [string, string][] {
+  const attrs = JSON.parse(capture.pools.attrs.at(graph.attrs[node]!)) as Record<string, unknown>;
+  return Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]);
+}
+
 function argumentDetails(view: View, node: number): Details['inputs'] {
-  const { graph, types } = view;
+  const { graph } = view;
   const { strings } = view.capture.pools;
   const inputs: Details['inputs'] = [];
   for (let use = graph.useStart[node]!; use < graph.useStart[node + 1]!; use++) {
     const arg = strings.at(graph.useArg[use]!);
     const value = graph.useValue[use]!;
     if (value < 0) {
-      inputs.push({ arg, value: 'null', type: '', bytes: -1, role: '', seen: '', from: null });
+      inputs.push({ item: -1, arg, value: 'null', type: '', bytes: -1, role: '', seen: '', from: null });
       continue;
     }
-    const producer = graph.producer[value]!;
-    inputs.push({
-      arg,
-      value: strings.at(graph.valueName[value]!),
-      type: types.text(graph.type[value]!),
-      bytes: types.bytes(graph.type[value]!),
-      role: ROLES[graph.role[value]!]!,
-      seen: seen(view, value),
-      from: producer < 0 ? null : ref(view, producer),
-    });
+    inputs.push(valueDetails(view, value, arg, (node) => ref(view, node)));
   }
   return inputs;
+}
+
+function valueDetails(view: View, value: number, arg: string, from: (node: number) => Ref): Details['inputs'][number] {
+  const { graph, types, tree } = view;
+  const producer = graph.producer[value]!;
+  return {
+    item: tree.nodes + tree.groups + value,
+    arg,
+    value: view.capture.pools.strings.at(graph.valueName[value]!),
+    type: types.text(graph.type[value]!),
+    bytes: types.bytes(graph.type[value]!),
+    role: ROLES[graph.role[value]!]!,
+    seen: seen(view, value),
+    from: producer < 0 ? null : from(producer),
+  };
 }
 
 /** What computes the gradient of an operator, and whose gradient it computes. */
@@ -225,6 +300,7 @@ function outputDetails(view: View, value: number): Details['outputs'][number] {
   const { graph, capture, types, readers } = view;
   const users = [...new Set([...row(readers, value)].map((use) => graph.useNode[use]!))];
   return {
+    item: view.tree.nodes + view.tree.groups + value,
     value: capture.pools.strings.at(graph.valueName[value]!),
     type: types.text(graph.type[value]!),
     bytes: types.bytes(graph.type[value]!),
@@ -256,31 +332,38 @@ export function inside(view: View, item: number): number[] {
   return nodes.sort((a, b) => a - b);
 }
 
-export function children(view: View, item: number): TreeRow[] {
-  const { tree, graph, capture } = view;
+/** What is right inside of a module: as many as a page has, from `first` on or around one of them. */
+export function children(view: View, item: number, first = 0, around = -1): TreePage {
+  const { tree } = view;
   const g = item < 0 ? 0 : item - tree.nodes;
-  const groups = [...row(tree.childGroups, g)].map((child) => ({
-    item: tree.nodes + child,
+  const groups = row(tree.childGroups, g);
+  const nodes = row(tree.childNodes, g);
+  const inside = new Int32Array(groups.length + nodes.length);
+  groups.forEach((child, i) => (inside[i] = tree.nodes + child));
+  inside.set(nodes, groups.length);
+  const place = (child: number) => (child < tree.nodes ? child : groupOrder(tree, child - tree.nodes));
+  if (inside.some((child, i) => i > 0 && place(inside[i - 1]!) > place(child))) inside.sort((a, b) => place(a) - place(b));
+  const from = around < 0 ? first : Math.max(0, inside.indexOf(around) - (PAGE >> 1));
+  return { first: from, total: inside.length, rows: Array.from(inside.subarray(from, from + PAGE), (child) => treeRow(view, child)) };
+}
+
+const PAGE = 1000; // rows
+
+function treeRow({ tree, graph, capture, titles }: View, item: number): TreeRow {
+  const child = item - tree.nodes;
+  if (child < 0) {
+    const full = capture.pools.strings.at(graph.op[item]!);
+    return { item, title: titles.of(item), full, cls: '', size: 1, phase: graph.phase[item]!, children: 0, isGroup: false };
+  }
+  return {
+    item,
     title: groupTitle(tree, capture.pools, child),
     cls: groupClass(tree, capture.pools, child),
     size: tree.count[child]!,
     phase: tree.phase[child]! >= 0 ? tree.phase[child]! : graph.phase[tree.first[child]!]!,
     children: row(tree.childGroups, child).length + row(tree.childNodes, child).length,
     isGroup: true,
-    order: groupOrder(tree, child),
-  }));
-  const nodes = [...row(tree.childNodes, g).subarray(0, 2000)].map((node) => ({
-    item: node,
-    title: view.titles.of(node),
-    full: capture.pools.strings.at(graph.op[node]!),
-    cls: '',
-    size: 1,
-    phase: graph.phase[node]!,
-    children: 0,
-    isGroup: false,
-    order: node,
-  }));
-  return [...groups, ...nodes].sort((a, b) => a.order - b.order);
+  };
 }
 
 /** How often the code of each kernel ran. */
@@ -302,8 +385,15 @@ export function kernels(view: View): KernelRow[] {
     ops: kernels.start[index + 1]! - kernels.start[index]!,
     runs: runs[index]!,
     code: kernels.code[index]! > 0,
+    language: languageOf(capture.pools.attrs.at(kernels.attrs[index]!)),
     time: metrics.kernelTime(index),
   }));
+}
+
+/** As the compiler calls it: `triton`, `cpp`, `library`. */
+export function languageOf(attrs: string): string {
+  const { language } = JSON.parse(attrs || '{}') as { language?: unknown };
+  return typeof language === 'string' ? language : '';
 }
 
 export async function kernel(view: View, index: number): Promise<KernelDetails> {
@@ -331,4 +421,10 @@ export function labels(view: View, items: number[]): Label[] {
     phase: item < tree.nodes ? graph.phase[item]! : PHASES.length - 1,
     type: item < tree.nodes && row(view.outputs, item).length ? types.text(graph.type[row(view.outputs, item)[0]!]!) : '',
   }));
+}
+
+/** Several items together: their operators, each once, and the sum of each figure. */
+export function summed(view: View, items: number[]): { count: number; measured: Measure[] } {
+  const nodes = [...new Set(items.flatMap((item) => inside(view, item)))].sort((a, b) => a - b);
+  return { count: nodes.length, measured: nodes.length ? view.metrics.sum(nodes) : [] };
 }

@@ -1,5 +1,6 @@
 // Boxes of the picture in view: which of them show an item, which belong together, and the figure of each.
 
+import { figureText, percent } from '../text/figures.ts';
 import { inside } from './answers.ts';
 import { KERNEL_COLOURS, shadesOf } from './shades.ts';
 import type { View } from './view.ts';
@@ -51,20 +52,40 @@ export function pairs(view: View, item: number | null): Int32Array {
   return Int32Array.from(out);
 }
 
-/** A figure of each box; NaN where it is not known, and for open groups, whose boxes have their own. */
+/** A figure of each box; NaN where it is not known. */
 export function figures(view: View, name: string): Float64Array {
   const { visible: v, metrics, tree } = view;
-  const all = new Float64Array(v.count).fill(NaN);
-  for (let box = 0; box < v.count; box++) {
-    const item = v.item[box]!;
-    if (!v.open[box]) all[box] = metrics.ofItem(name, item, tree, v.repeat[box]!, () => inside(view, item)) ?? NaN;
-  }
-  return all;
+  return Float64Array.from(v.item, (item, box) => metrics.ofItem(name, item, tree, v.repeat[box]!, () => inside(view, item)) ?? NaN);
 }
 
-/** The shade of each box by a figure (shades.ts), and the least and the most of them. */
-export function metric(view: View, name: string): { shades: Uint8Array; min: number; max: number } {
-  return shadesOf(figures(view, name));
+const MOST_NOTES = 5000;
+
+/** Boxes by a figure: how a colour says it (state/colours.ts writes `name`, how it is rolled up, and `log`). */
+export interface Shaded {
+  shades: Uint8Array; // shades.ts
+  min: number;
+  max: number;
+  total: number | null; // of the whole stage, where parts add up
+  unknown: number; // boxes of operators of which it is not known
+  notes: string[] | null; // by box: its share or its figure
+}
+
+/** The shade of each box by a figure, the least and the most of them. Open boxes have none, but a note. */
+export function metric(view: View, colour: string): Shaded {
+  const { visible: v, metrics, tree } = view;
+  const [name, ...how] = colour.split(',');
+  const all = figures(view, name!);
+  const total = metrics.total(name!);
+  const notes =
+    v.count > MOST_NOTES
+      ? null
+      : Array.from(all, (figure) => (Number.isNaN(figure) ? '' : total ? percent(figure, total) : (figureText(name!, figure) ?? '')));
+  let unknown = 0;
+  for (let box = 0; box < v.count; box++) {
+    if (v.open[box]) all[box] = NaN;
+    else if (v.item[box]! < tree.nodes + tree.groups && Number.isNaN(all[box]!)) unknown++;
+  }
+  return { ...shadesOf(all, how.includes('log'), total !== null), total, unknown, notes };
 }
 
 /** By box: the first kernel of an operator, counted from 1 and around; 0: none. */

@@ -11,7 +11,7 @@ export interface Cut {
 }
 
 /** The operators of items: all of a folded run, what is drawn inside others, and the graphs inside operators. */
-export function operatorsOf(view: View, items: readonly number[]): Uint8Array {
+function operatorsOf(view: View, items: readonly number[]): Uint8Array {
   const { tree, bodies, graph } = view;
   const chosen = new Uint8Array(graph.nodes);
   const groups = new Uint8Array(tree.groups);

@@ -8,6 +8,7 @@ import type { Cell } from './treemap.ts';
 import type { SceneIndex } from '../picture/spatial.ts';
 import type { Change, Fate } from './diff.ts';
 import type { Kin } from './diffview.ts';
+import type { Placement } from './own.ts';
 import type { Questions } from './questions.ts';
 
 export interface KernelDetails {
@@ -42,6 +43,7 @@ export interface StageInfo {
   listings: string[]; // kinds of the framework's own texts, and those whose lines are joined to operators
   linked: string[];
   seconds: number | null; // that it took to make it
+  seams: number; // of several graphs as one: the breaks between them
   /** What it changed, where that is known; numbers by place in CHANGES: of changes, and of operators in them. */
   changes: { before: number; counts: number[]; touched: number[]; same: number } | null;
 }
@@ -56,6 +58,7 @@ export interface CaptureInfo {
   stages: StageInfo[];
   sources: string[];
   metrics: string[]; // numeric columns by which boxes can be coloured
+  own: { name: string; unit: string; isText: boolean }[]; // columns of the user's own, which are metrics too
   costs: boolean; // what operators cost is here
   facts: string[]; // kinds of facts (wire/facts.ts) that are here
   alone?: readonly string[]; // the modules that stand in it by themselves …
@@ -87,6 +90,7 @@ export interface Picture {
   plumbing: number; // operators on integers, booleans and constants
   change: Uint8Array | null; // by box: the class of its change, see diff.ts; null where nothing has changed
   changed: Int32Array | null; // by box: how many operators in it have changed
+  seams: number[]; // boxes of breaks between graphs
   numbers?: Uint16Array; // by box: of what became what (Ribbon), 0 for none
   beside?: Beside;
 }
@@ -118,7 +122,7 @@ export interface Ref {
 
 export interface Details {
   item: number;
-  kind: 'op' | 'group' | 'input';
+  kind: 'op' | 'group' | 'input' | 'tensor';
   title: string;
   op: string;
   cls: string;
@@ -126,18 +130,25 @@ export interface Details {
   phase: string;
   name: string;
   attrs: [string, string][];
-  inputs: { arg: string; value: string; type: string; bytes: number; role: string; seen: string; from: Ref | null }[];
-  outputs: { value: string; type: string; bytes: number; role: string; seen: string; to: Ref[]; more: number }[];
+  inputs: { item: number; arg: string; value: string; type: string; bytes: number; role: string; seen: string; from: Ref | null }[];
+  outputs: { item: number; value: string; type: string; bytes: number; role: string; seen: string; to: Ref[]; more: number }[];
   backward: Ref[];
   forward: Ref[];
   drawnWith: (Ref & { kind: 'saved' | 'view' | 'constant' }) | null; // of what is not drawn: what stands for it
   kernels: { index: number; name: string; ops: number }[];
-  frames: { file: string; line: number; fn: string }[];
+  frames: { file: string; line: number; fn: string }[]; // of a module: where it is called
+  builtAt: Details['frames']; // of a module: where it is constructed
+  held: Details['inputs']; // of a module: parameters and buffers that it reads
+  kept: number | null; // of a module: bytes that other phases read of it; null: not known
+  maker: Ref | null; // of a tensor
   size: number;
   phases: number[];
   ops: [string, number][];
-  measured: [string, string][];
+  measured: Measure[];
 }
+
+/** A figure by its name, as text, and which part of the whole stage's it is, where parts add up. */
+export type Measure = [name: string, text: string, share?: number];
 
 export interface KernelRow {
   index: number;
@@ -145,6 +156,7 @@ export interface KernelRow {
   ops: number;
   runs: number; // how often the same kernel ran
   code: boolean;
+  language: string; // as the compiler calls it; empty: it does not say
   time: number | null; // ns
 }
 
@@ -157,6 +169,13 @@ export interface TreeRow {
   phase: number;
   children: number; // groups inside
   isGroup: boolean;
+}
+
+/** Some of the rows that are right inside of a module. */
+export interface TreePage {
+  first: number; // the place of the first of them
+  total: number;
+  rows: TreeRow[];
 }
 
 export interface TableRow {
@@ -278,6 +297,7 @@ export const COMMANDS = {
   bytes: command<(capture: number) => Uint8Array[]>(),
   /** Costs that came later; answers with all metrics. */
   attach: command<(capture: number, data: Content) => string[]>(),
+  addTable: command<(name: string, text: string) => { joined: Placement; info: CaptureInfo }>(),
   stage: command<(capture: number, stage: number, options: ViewOptions) => Picture>(MOVES),
   options: command<(options: ViewOptions) => Picture>(MOVES),
   speak: command<(words: EngineWords) => Picture | null>(MOVES),

@@ -5,10 +5,13 @@ import { FACTS, TIME_UNITS } from '../wire/facts.ts';
 import { Costs, ratio, type CostFigure, type Figure } from './cost.ts';
 import { csr, row, type Csr } from '../wire/csr.ts';
 import { figureText } from '../text/figures.ts';
+import type { Measure } from './messages.ts';
+import { ownOf, type OwnColumn } from './own.ts';
 import type { Tree } from './tree.ts';
 import type { Types } from './types.ts';
 
 const OUTPUT = 'output size';
+const WRITTEN = 'written inside';
 const KERNELS = 'kernels';
 export const TIME = 'time'; // measured
 const INTENSITY = 'intensity';
@@ -39,7 +42,7 @@ export class Metrics {
     private outputs: () => Csr,
   ) {
     this.columns = Metrics.names(capture);
-    this.measured = this.loadTimes();
+    this.measured = Promise.all([this.loadTimes(), this.loadOwn()]).then(() => undefined);
     this.measured.catch(() => undefined); // who waits for it is told
   }
 
@@ -102,6 +105,12 @@ export class Metrics {
       return value !== null && name !== INTENSITY ? value * times : value;
     }
     if (group >= tree.groups) return null;
+    const [own, how = 'sum'] = name.split(':');
+    const column = this.own.get(own!);
+    if (column) {
+      const found = column.isText ? null : this.rollOwn(column, how, group, tree);
+      return found === null || how !== 'sum' ? found : found * times;
+    }
     const sum = (figure: CostFigure) => this.subtree(figure, tree)[group]!;
     if (name === INTENSITY) return ratio(sum('macs'), sum('other'), sum('bytes'));
     const figure = COSTS[name];
@@ -122,6 +131,37 @@ export class Metrics {
     }
   }
 
+  private own = new Map<string, OwnColumn>();
+  private rolled = new WeakMap<Tree, Map<string, Float64Array[]>>();
+
+  /** The user's own columns, after all others. */
+  async loadOwn(): Promise<void> {
+    const columns = await ownOf(this.capture, this.stage);
+    this.own = new Map(columns.map((column) => [column.name, column]));
+    this.columns = [...Metrics.names(this.capture), ...this.own.keys()];
+    this.rolled = new WeakMap();
+    this.forget();
+  }
+
+  /** Of a column of text: what it says of an operator, or of the module of a group. */
+  text(name: string, item: number, tree: Tree): string | null {
+    const column = this.own.get(name);
+    if (!column?.isText) return null;
+    const found = item < tree.nodes ? column.node.get(item) : column.scope.get(tree.scope[item - tree.nodes] ?? -1);
+    return found === undefined ? null : String(found);
+  }
+
+  /** `latency`, `latency:mean`, `latency:max` of a group: what is said of its module, else of what is inside. */
+  private rollOwn(column: OwnColumn, how: string, group: number, tree: Tree): number | null {
+    let trees = this.rolled.get(tree);
+    if (!trees) this.rolled.set(tree, (trees = new Map()));
+    let arrays = trees.get(column.name);
+    if (!arrays) trees.set(column.name, (arrays = rollUp(column, tree)));
+    const [total, count, most] = arrays as [Float64Array, Float64Array, Float64Array];
+    if (!count[group]) return null;
+    return how === 'mean' ? total[group]! / count[group]! : how === 'max' ? most[group]! : total[group]!;
+  }
+
   /** A figure by operator; NaN where it is not known. */
   byNode(figure: Figure, costs: Costs): Float64Array {
     if (figure !== 'time') return costs.of(figure);
@@ -137,6 +177,11 @@ export class Metrics {
   }
 
   value(name: string, node: number): number | null {
+    const column = this.own.get(name.split(':')[0]!);
+    if (column) {
+      const found = column.node.get(node);
+      return typeof found === 'number' ? found : null;
+    }
     if (name === OUTPUT) {
       let total = 0;
       for (const value of row(this.outputs(), node)) {
@@ -188,33 +233,115 @@ export class Metrics {
     return known ? total * times : null;
   }
 
-  describe(node: number): [string, string][] {
-    const how = this.how(node);
-    const shown = this.columns.filter((name) => !this.isElsewhere(name, node));
-    return [...shown.map((name): [string, string] => [name, figureText(name, this.value(name, node)) ?? '?']), ...known(how)];
+  /** The whole stage's; null where nothing adds up. */
+  total(name: string): number | null {
+    if (name === OUTPUT || name === INTENSITY || name === KERNELS || this.own.has(name.split(':')[0]!)) return null;
+    let known = this.totals.get(name);
+    if (known === undefined) {
+      known = 0;
+      for (let node = 0; node < this.graph.nodes; node++) known += this.value(name, node) ?? 0;
+      this.totals.set(name, known);
+    }
+    return known;
   }
 
-  describeGroup(item: number, tree: Tree, nodes: number[]): [string, string][] {
-    const { costs } = this;
-    const least = costs ? nodes.filter((node) => node < costs.nodes && costs.atLeast(node)).length : 0;
-    const isLeast = (name: string) =>
-      name === TIME ? nodes.some((node) => this.value(TIME, node) === null) : least > 0 && (name === 'MACs' || name === 'other FLOPs');
+  /** What has been added up goes when figures came. */
+  forget(): void {
+    this.totals.clear();
+  }
+
+  private totals = new Map<string, number>();
+
+  private measure(name: string, value: number | null, least = false): Measure {
+    const unit = this.own.get(name)?.unit;
+    const text = [figureText(name, value) ?? '?', value !== null && unit].filter(Boolean).join(' ');
+    const total = value === null ? null : this.total(name);
+    const shown = least && text !== '?' ? `≥ ${text}` : text;
+    return total && value !== null ? [name, shown, value / total] : [name, shown];
+  }
+
+  describe(node: number): Measure[] {
+    const how = this.how(node);
+    const shown = this.columns.filter((name) => !this.isElsewhere(name, node));
+    const said = (name: string) => this.own.get(name)?.node.get(node);
     return [
-      ...this.columns.map((name): [string, string] => {
-        const text =
-          figureText(
-            name,
-            this.ofItem(name, item, tree, 1, () => nodes),
-          ) ?? '?';
+      ...shown.map((name): Measure =>
+        typeof said(name) === 'string' ? [name, String(said(name))] : this.measure(name, this.value(name, node)),
+      ),
+      ...known(how),
+    ];
+  }
+
+  /** `out`: the bytes of what a group hands on; what its operators write for each other is another figure. */
+  describeGroup(item: number, tree: Tree, nodes: number[], out: number | null): Measure[] {
+    const { costs } = this;
+    const least = this.leastOf(nodes);
+    return [
+      ...this.columns.flatMap((name): Measure[] => {
+        const text = this.text(name, item, tree);
+        if (text !== null) return [[name, text]];
+        const value = this.ofItem(name, item, tree, 1, () => nodes);
+        if (name === OUTPUT) return [this.measure(OUTPUT, out), this.measure(WRITTEN, value)];
         const figure = COSTS[name];
         const reached = figure && costs?.gaps.reach(figure, tree.scope[item - tree.nodes]!, tree.phase[item - tree.nodes]!);
-        return [name, text !== '?' && (reached || isLeast(name)) ? `≥ ${text}` : text];
+        return [this.measure(name, value, Boolean(reached) || this.isLeast(name, nodes, least))];
       }),
       ...known(least ? `${least.toLocaleString('en')} unknown` : ''),
     ];
   }
+
+  /** Some operators together. */
+  sum(nodes: number[]): Measure[] {
+    const least = this.leastOf(nodes);
+    return this.columns.flatMap((name): Measure[] => {
+      if (name === OUTPUT) return [this.measure(WRITTEN, this.rollUp(OUTPUT, nodes, 1))];
+      const [macs, other, read, written] = ['MACs', 'other FLOPs', 'bytes read', 'bytes written'].map(
+        (of) => this.rollUp(of, nodes, 1) ?? NaN,
+      );
+      const value = name === INTENSITY ? ratio(macs!, other!, read! + written!) : this.rollUp(name, nodes, 1);
+      return [this.measure(name, value, this.isLeast(name, nodes, least))];
+    });
+  }
+
+  private leastOf(nodes: number[]): number {
+    const { costs } = this;
+    return costs ? nodes.filter((node) => node < costs.nodes && costs.atLeast(node)).length : 0;
+  }
+
+  private isLeast(name: string, nodes: number[], least: number): boolean {
+    return name === TIME ? nodes.some((node) => this.value(TIME, node) === null) : least > 0 && (name === 'MACs' || name === 'other FLOPs');
+  }
 }
 
-function known(how: string): [string, string][] {
+function known(how: string): Measure[] {
   return how ? [['cost is', how]] : [];
+}
+
+/** By group: the sum, the number and the greatest of what is inside; what is said of a module itself counts instead. */
+function rollUp({ node, scope }: OwnColumn, tree: Tree): Float64Array[] {
+  const [total, count, most] = [0, 0, -Infinity].map((first) => new Float64Array(tree.groups).fill(first)) as [
+    Float64Array,
+    ...Float64Array[],
+  ];
+  for (const [at, value] of node) {
+    const group = tree.home[at] ?? -1;
+    if (group < 0) continue;
+    total[group]! += Number(value);
+    count![group]!++;
+    most![group] = Math.max(most![group]!, Number(value));
+  }
+  // A module in several phases or parts: said of the first, so that nothing counts twice.
+  const said = new Map<number, number>();
+  for (let g = tree.groups - 1; g > 0; g--)
+    if (scope.has(tree.scope[g]!) && !tree.isPhase[g] && !tree.labels.has(g)) said.set(tree.scope[g]!, g);
+  for (let g = tree.groups - 1; g >= 0; g--) {
+    if (g && said.get(tree.scope[g]!) === g)
+      [total[g], count![g], most![g]] = [Number(scope.get(tree.scope[g]!)), 1, Number(scope.get(tree.scope[g]!))];
+    if (!g || !count![g]) continue;
+    const around = tree.parent[g]!;
+    total[around]! += total[g]!;
+    count![around]! += count![g]!;
+    most![around] = Math.max(most![around]!, most![g]!);
+  }
+  return [total, count!, most!];
 }

@@ -3,16 +3,20 @@
 
 import { find } from '../find/find.ts';
 import type { Place } from '../wire/capture.ts';
-import { children, details, inside, kernel, kernels, labels } from './answers.ts';
+import { children, details, inside, kernel, kernels, labels, summed } from './answers.ts';
+import { ownOf } from './own.ts';
 import { boxes, hiddenOf, kernelOf, metric, pairs } from './boxes.ts';
+import { compiling } from './compiling.ts';
 import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
 import { across, changes, drawn, follow } from './history.ts';
 import { kindsOf } from './kinds.ts';
 import { figuresOf, idsOf } from './measured.ts';
 import { TIME } from './metrics.ts';
+import { families, saidOf } from './families.ts';
 import { items, paths, scopeOf } from './names.ts';
 import { between, sizeOf, trace } from './paths.ts';
 import { csv, table } from './rows.ts';
+import { edgeTensors, tensorFacts } from './tensors.ts';
 import { playback } from './playback.ts';
 import { values } from './values.ts';
 import type { View } from './view.ts';
@@ -50,6 +54,8 @@ export const QUESTIONS = {
   // colours
   metric: question(metric, { ...COUNTED, ...MOVES }),
   kernelOf: question(kernelOf, MOVES),
+  families: question(families, { ...COUNTED, ...MOVES }),
+  saidOf: question(saidOf, { ...COUNTED, ...MOVES }),
   // the table
   table: question(table, COUNTED),
   csv: question(csv, COUNTED),
@@ -73,6 +79,10 @@ export const QUESTIONS = {
   roofs: question(roofs, COUNTED),
   totals: question(totals, COUNTED),
   values: question(values),
+  compiling: question(compiling),
+  edgeTensors: question(edgeTensors),
+  tensorFacts: question(tensorFacts, COUNTED),
+  summed: question(summed, COUNTED),
   playback: question(playback, COUNTED),
 };
 
@@ -98,13 +108,14 @@ export function asking(view: () => View): Ask {
 }
 
 async function found({ capture, stage, graph, metrics }: View, query: string): Promise<{ nodes: number[]; error: string }> {
-  const [kinds, figure, id] = await Promise.all([
+  const [kinds, figure, id, own] = await Promise.all([
     kindsOf(capture, stage),
     figuresOf(capture, stage),
     idsOf(capture, stage),
+    ownOf(capture, stage),
     metrics.measured,
   ]);
-  const measured = { time: (node: number) => metrics.value(TIME, node), figure, id };
+  const measured = { time: (node: number) => metrics.value(TIME, node), figure, id, own };
   try {
     return { nodes: [...find(graph, capture.pools, query, kinds, measured)], error: '' };
   } catch (error) {

@@ -10,7 +10,7 @@ import { convexParts } from './convex.ts';
 import { csr, row, type Csr } from '../wire/csr.ts';
 import type { Tree } from './tree.ts';
 
-export const SHORTEST_RUN = 3;
+const SHORTEST_RUN = 3;
 
 const OPTIMIZER = PHASES.indexOf('optimizer');
 const FIXED = new Set(['parameter', 'buffer', 'constant', 'state'].map((role) => ROLES.indexOf(role as (typeof ROLES)[number])));

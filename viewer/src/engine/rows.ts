@@ -16,7 +16,9 @@ export function cells(view: View, node: number): (string | number | null)[] {
     scopePath(capture.pools, graph.scope[node]!),
     out === undefined ? '' : capture.pools.strings.at(graph.valueName[out]!),
     out === undefined ? '' : types.text(graph.type[out]!),
-    ...metrics.columns.map((name) => (metrics.isElsewhere(name, node) ? '' : metrics.value(name, node))),
+    ...metrics.columns.map(
+      (name) => metrics.text(name, node, view.tree) ?? (metrics.isElsewhere(name, node) ? '' : metrics.value(name, node)),
+    ),
     ...(metrics.costs ? [metrics.how(node)] : []),
   ];
 }
@@ -34,7 +36,7 @@ export function table(
   if (sort > 0) {
     const metric = metrics.columns[sort - 6];
     const key: (node: number) => string | number | null = metric
-      ? (node) => metrics.value(metric, node)
+      ? (node) => metrics.text(metric, node, view.tree) ?? metrics.value(metric, node)
       : (node) => cells(view, node)[sort] ?? '';
     const keys = new Map(order.map((node) => [node, key(node)]));
     // What is not known comes last, whichever way.

@@ -10,14 +10,15 @@ export const MOST = 255;
 export const KERNEL_COLOURS = 1024;
 
 /** The shade of each figure (NaN: unknown), and the least and the most of them; no figure at all: Infinity and -Infinity. */
-export function shadesOf(figures: Float64Array): { shades: Uint8Array; min: number; max: number } {
+export function shadesOf(figures: Float64Array, isLog = false, fromZero = false): { shades: Uint8Array; min: number; max: number } {
   let min = Infinity;
   let max = -Infinity;
   for (const figure of figures) {
     if (figure < min) min = figure;
     if (figure > max) max = figure;
   }
-  const place = scale(min, max);
+  if (fromZero && !isLog && min > 0) min = 0;
+  const place = scale(min, max, isLog);
   const shades = new Uint8Array(figures.length);
   for (let box = 0; box < shades.length; box++) {
     const figure = figures[box]!;
@@ -27,10 +28,10 @@ export function shadesOf(figures: Float64Array): { shades: Uint8Array; min: numb
   return { shades, min, max };
 }
 
-/** Figures often differ a thousandfold: the scale is logarithmic where they do. */
-export function scale(min: number, max: number): (value: number) => number {
+/** By its share of the range; logarithmic where that is asked for, because figures often differ a thousandfold. */
+export function scale(min: number, max: number, isLog: boolean): (value: number) => number {
   if (!(max > min)) return () => 0.5;
-  if (min >= 0 && max / Math.max(min, max / 1e6) > 100) {
+  if (isLog && min >= 0) {
     const low = Math.log(Math.max(min, max / 1e6));
     const high = Math.log(max);
     return (value) => (Math.log(Math.max(value, max / 1e6)) - low) / (high - low);

@@ -25,8 +25,18 @@ export const NO_KINDS: Kinds = { ofOp: () => '', byNode: new Map() };
 export interface Measured {
   time(node: number): number | null;
   figure(name: string, value: number): number | null;
+  /** Columns of the user's own. */
+  own?: readonly OwnFigures[];
   /** The framework's own number of a node or of a value. */
   id?(by: 'node' | 'value', index: number): number | null;
+}
+
+/** A column of the user's own: of operators, and of modules by their scopes. */
+export interface OwnFigures {
+  name: string;
+  isText: boolean;
+  node: ReadonlyMap<number, string | number>;
+  scope: ReadonlyMap<number, string | number>;
 }
 
 export const NOTHING_MEASURED: Measured = { time: () => null, figure: () => null };
@@ -55,6 +65,8 @@ export class Conditions {
 
   private term(term: Term): Mask {
     const { graph, pools } = this;
+    const own = this.measured.own?.find(({ name }) => name === term.field);
+    if (own) return this.own(own, term);
     switch (term.field) {
       case '': {
         const test = textTest(term);
@@ -243,6 +255,19 @@ export class Conditions {
     for (let v = 0; v < producer.length; v++) {
       if (producer[v]! >= 0) mask[producer[v]!]! |= holds(this.measured.figure(name, v), test);
     }
+    return mask;
+  }
+
+  /** A figure of the user's own: the operator's, or that of a module around it. */
+  private own({ isText, node, scope }: OwnFigures, term: Term): Mask {
+    const text = isText ? textTest(term) : null;
+    const number = isText ? null : comparison(term);
+    const test = (value: string | number) => (text ? text(String(value)) : number!(Number(value)));
+    const { parent } = this.pools.scopes;
+    const within = new Uint8Array(parent.length);
+    for (let i = 1; i < within.length; i++) within[i] = within[parent[i]!] || (scope.has(i) && test(scope.get(i)!)) ? 1 : 0;
+    const mask = spread(this.graph.scope, within);
+    for (const [at, value] of node) if (test(value)) mask[at] = 1;
     return mask;
   }
 

@@ -15,7 +15,10 @@ export function find(
   kinds: Kinds = NO_KINDS,
   measured: Measured = NOTHING_MEASURED,
 ): Int32Array {
-  const steps = parse(query);
+  const steps = parse(
+    query,
+    measured.own?.map(({ name }) => name),
+  );
   const conditions = new Conditions(graph, pools, kinds, measured);
   const [step] = steps;
   const mask = steps.length === 1 && !step!.anyNumber ? conditions.allOf(step!.terms) : onPaths(graph, steps, conditions);

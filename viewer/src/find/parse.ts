@@ -20,7 +20,8 @@ export const FIELDS = [
   'time',
   ...VALUE_FIGURES,
 ] as const;
-export type Field = (typeof FIELDS)[number] | ''; // '': a plain word
+/** '': a plain word; others may be columns of the user's own. */
+export type Field = string;
 export const MOST_STEPS = 16;
 
 /** One condition on a node. */
@@ -51,7 +52,7 @@ export function strip(text: string): string {
 }
 
 /** The steps of a query: one, unless it is a path. */
-export function parse(query: string): Step[] {
+export function parse(query: string, own: readonly string[] = []): Step[] {
   if (!strip(query)) {
     throw new BadQuery('the query is empty: type a word, such as conv, or a field, such as op:conv');
   }
@@ -64,7 +65,7 @@ export function parse(query: string): Step[] {
       parts.push([]);
       at += 2;
     } else {
-      const [term, end] = readTerm(query, at);
+      const [term, end] = readTerm(query, at, own);
       parts.at(-1)!.push(term);
       at = end;
     }
@@ -90,17 +91,26 @@ function toStep(terms: Term[]): Step {
   return { terms: [], anyNumber: several };
 }
 
-function readTerm(query: string, start: number): [Term, number] {
+function readTerm(query: string, start: number, own: readonly string[]): [Term, number] {
   const negated = query[start] === '-';
   let at = start + (negated ? 1 : 0);
   let field: Field = '';
+  const wide = /([\p{L}_][\p{L}\p{N}_]*):(?!:)/uy;
+  wide.lastIndex = at;
+  const written = wide.exec(query)?.[1]?.toLowerCase();
+  const mine = own.find((one) => one.toLowerCase() === written);
   const name = /[A-Za-z]+:(?!:)/y;
   name.lastIndex = at;
-  if (name.test(query)) {
+  if (mine !== undefined) {
+    field = mine;
+    at = wide.lastIndex;
+  } else if (name.test(query)) {
     const written = query.slice(at, name.lastIndex - 1);
     const known = FIELDS.find((f) => f === written.toLowerCase());
     if (!known) {
-      throw new BadQuery(`no field ${written} (there are: ${FIELDS.join(', ')}); to look for the text itself, put it in quotes`);
+      throw new BadQuery(
+        `no field ${written} (there are: ${[...FIELDS, ...own].join(', ')}); to look for the text itself, put it in quotes`,
+      );
     }
     field = known;
     at = name.lastIndex;

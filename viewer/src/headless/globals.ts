@@ -1,7 +1,7 @@
 // What the engine takes for granted and a bare V8 does not have. Imported before everything else.
 
 /** UTF-8 to text; what is not UTF-8 becomes U+FFFD, as in a browser (one sign for each byte that does not fit). */
-export function decodeUtf8(bytes: Uint8Array): string {
+function decodeUtf8(bytes: Uint8Array): string {
   let out = '';
   let codes: number[] = [];
   for (let at = 0; at < bytes.length;) {

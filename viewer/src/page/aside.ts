@@ -1,7 +1,7 @@
 // At the right: what is selected, or the kernel that is picked, or what the capture is.
 
 import type { CaptureInfo, Details, StageInfo, Totals } from '../engine/messages.ts';
-import { showDetails, showKernel } from '../panels/details.ts';
+import { showDetails, showKernel, tensorSections, together } from '../panels/details.ts';
 import { throughStages } from '../panels/fates.ts';
 import type { Words } from '../state/words.ts';
 import { bytesText, figureText, shortNumber } from '../text/figures.ts';
@@ -9,6 +9,7 @@ import { h, pairs } from '../widgets/dom.ts';
 import { toggle } from './expanding.ts';
 import { keyList } from './help.ts';
 import type { Page } from './page.ts';
+import { warningList } from './warnings.ts';
 import { pickKernel, pickLine, select, traceBetween, traceWay } from './selecting.ts';
 import { goToNodes } from './staging.ts';
 
@@ -31,13 +32,13 @@ export function showAside(page: Page): void {
     async ([details, kernel, selection, totals, words, info, shown]) => {
       if (details && selection.length) {
         drawDetails(page, details, selection.length > 1);
-        await drawFates(page, selection.at(-1)!);
+        await Promise.all([drawFates(page, selection.at(-1)!), drawMore(page, details, selection)]);
       } else if (selection.length)
         return; // its details are on their way
       else if (kernel >= 0) await drawKernel(page, kernel);
       else {
         showDetails(page.places.right, null, false, words, detailActs(page));
-        if (info && shown) page.places.right.append(...about(info, shown, totals, words));
+        if (info && shown) page.places.right.append(...about(page, info, shown, totals, words));
       }
     },
   );
@@ -56,6 +57,20 @@ function detailActs(page: Page): Parameters<typeof showDetails>[4] {
 
 function drawDetails(page: Page, details: Details, several: boolean): void {
   showDetails(page.places.right, details, several, page.words(), detailActs(page));
+}
+
+/** What several are together; what is known of a tensor beside its type. */
+async function drawMore(page: Page, details: Details, selection: number[]): Promise<void> {
+  const { state, client, places } = page;
+  const isNow = () => state.selection.get() === selection && state.details.get() === details;
+  if (selection.length > 1) {
+    const { count, measured } = await client.summed(selection);
+    const section = together(selection.length, count, measured, page.words());
+    if (isNow() && section) places.right.prepend(section);
+  }
+  if (details.kind !== 'tensor' && details.kind !== 'input') return;
+  const facts = await client.tensorFacts(details.item);
+  if (isNow()) places.right.append(...tensorSections(facts, page.words(), detailActs(page)));
 }
 
 /** Where the selected operator is in each stage. */
@@ -79,7 +94,7 @@ async function drawKernel(page: Page, index: number): Promise<void> {
 }
 
 /** What the capture is, and what it lacks: shown while nothing is selected. */
-function about(info: CaptureInfo, stage: StageInfo, totals: Totals | null, words: Words): HTMLElement[] {
+function about(page: Page, info: CaptureInfo, stage: StageInfo, totals: Totals | null, words: Words): HTMLElement[] {
   const warnings = [...info.warnings, ...stage.warnings];
   const facts: [string, string][] = [
     [words.facts.nodes, stage.nodes.toLocaleString()],
@@ -91,11 +106,9 @@ function about(info: CaptureInfo, stage: StageInfo, totals: Totals | null, words
     facts.push([kind === 'grad' ? words.facts.pairs : `${kind} links`, n.toLocaleString()]);
   const origin = [`${info.framework} ${info.version}`, info.how].filter(Boolean).join(' · ');
   return [
-    h('section', {}, h('h3', { class: 'origin' }, origin), h('dl', {}, ...pairs(facts))),
+    h('section', {}, h('h2', { class: 'origin' }, origin), h('dl', {}, ...pairs(facts))),
     ...(totals ? [h('section', {}, h('h3', {}, words.cost), h('dl', {}, ...pairs(totalRows(words, totals))))] : []),
-    ...(warnings.length
-      ? [h('section', {}, h('h3', {}, words.warnings), ...warnings.map((text) => h('p', { class: 'warning' }, text)))]
-      : []),
+    ...(warnings.length ? [h('section', {}, h('h3', {}, words.warnings), ...warningList(page, warnings))] : []),
     // What to do first; for one who has never seen the page.
     h('section', { class: 'first-steps' }, h('h3', {}, words.firstSteps), keyList(words.steps)),
   ];

@@ -2,6 +2,7 @@
 
 import { dark, light } from '../draw/theme.ts';
 import type { CaptureInfo } from '../engine/messages.ts';
+import { colourParts } from '../state/colours.ts';
 import { metricName } from '../state/figures.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, short, straight } from '../widgets/dom.ts';
@@ -123,6 +124,7 @@ function tools(page: Page): HTMLElement[] {
 export function colours({ state }: Page): [string, (words: Words) => string][] {
   return [
     ['phase', (w) => w.byPhase],
+    ['family', (w) => w.byFamily],
     ...(state.shown.get()?.kernels ? [['kernel', (w: Words) => w.byKernel] as [string, (words: Words) => string]] : []),
     ...(state.info.get()?.metrics ?? []).map((name): [string, (words: Words) => string] => [name, (w) => metricName(name, w)]),
   ];
@@ -135,6 +137,8 @@ function colourPicker(page: Page): HTMLElement {
   return h(
     'select',
     { 'data-key': 'colour', class: 'tool', title: w.colour, 'aria-label': w.colour, onchange: choose },
-    ...colours(page).map(([value, text]) => h('option', { value, selected: value === state.colour.get() }, `${w.colour}: ${text(w)}`)),
+    ...colours(page).map(([value, text]) =>
+      h('option', { value, selected: value === colourParts(state.colour.get()).base }, `${w.colour}: ${text(w)}`),
+    ),
   );
 }

@@ -16,6 +16,7 @@ import { hide, isolate, showHidden } from './parts.ts';
 import { copyLink, savePage } from './sharing.ts';
 import { select, stepResult, traceBetween, traceWay } from './selecting.ts';
 import { stepStage } from './staging.ts';
+import { pickTable } from './tables.ts';
 
 const selected = ({ state }: Page) => state.selection.get().length > 0;
 const last = ({ state }: Page) => state.selection.get().at(-1);
@@ -99,6 +100,7 @@ export const COMMANDS: readonly Command[] = [
   { name: 'theme', keys: ['t'], run: ({ state }) => state.theme.set(state.theme.get() === dark ? light : dark) },
   { name: 'language', run: ({ state }) => state.language.set(state.language.get() === 'en' ? 'zh' : 'en') },
   { name: 'export', keys: ['x'], run: ({ state }) => state.sheet.set('export') },
+  { name: 'table', run: (page) => pickTable(page) },
   { name: 'svg', run: (page) => page.run(saveSvg(page)) },
   { name: 'png', run: (page) => page.run(savePng(page)) },
   { name: 'savePage', run: (page) => page.run(savePage(page)) },

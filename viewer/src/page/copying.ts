@@ -63,6 +63,6 @@ export function openInEditor(page: Page): void {
   if (frame) h('a', { href: editorLink(page.services.editor, frame.file, frame.line) }).click();
 }
 
-export function editorLink(editor: string, file: string, line: number): string {
+function editorLink(editor: string, file: string, line: number): string {
   return editor.replace('{file}', encodeURI(file)).replace('{line}', String(line || 1));
 }

@@ -6,7 +6,6 @@ import { exportSheet } from './exporting.ts';
 import type { Page } from './page.ts';
 
 const SHEETS = { compare: compareSheet, export: exportSheet };
-export type Sheet = keyof typeof SHEETS;
 
 export function showDialogs(page: Page): void {
   const { state, views, root } = page;

@@ -8,7 +8,9 @@ import { COMMANDS } from './commands.ts';
 import { toggle } from './expanding.ts';
 import { grab } from './history.ts';
 import type { Page } from './page.ts';
-import { find, select, stepResult } from './selecting.ts';
+import { BoxKind } from '../scene.ts';
+import { takeTable } from './tables.ts';
+import { find, select, selectEdge, stepResult } from './selecting.ts';
 
 const TYPING_MS = 150;
 
@@ -25,12 +27,19 @@ function bindDrawing(page: Page): void {
     const box = renderer.hitBox(x, y);
     return box >= 0 ? state.picture.get()!.scene.boxes.item[box]! : -1;
   };
+  /** An edge lies over what is around it, and under what is a box of its own. */
+  const isOpen = (x: number, y: number): boolean => {
+    const box = renderer.hitBox(x, y);
+    return box < 0 || state.picture.get()!.scene.boxes.kind[box] === BoxKind.Open;
+  };
   bindGestures(places.canvas, renderer.camera, {
     tap: (x, y, event) => {
       const item = itemAt(x, y);
       const selection = state.selection.get();
       places.canvas.focus();
-      if (item < 0) page.run(select(page, [], false));
+      const edge = isOpen(x, y) ? renderer.hitEdge(x, y) : -1;
+      if (edge >= 0) page.run(selectEdge(page, edge));
+      else if (item < 0) page.run(select(page, [], false));
       else page.run(select(page, event.shiftKey && !selection.includes(item) ? [...selection, item] : [item], false));
     },
     doubleTap: (x, y) => {
@@ -96,6 +105,7 @@ function bindDrop(page: Page): void {
 
 /** `against`: compared with what is in view. */
 async function drop(page: Page, file: File, against: boolean): Promise<void> {
+  if (await takeTable(page, file)) return;
   const before = { capture: page.state.capture.get(), stage: page.state.stage.get() };
   const { content, name, costs } = await page.services.convert(file);
   await addFile(page, content, name, costs);

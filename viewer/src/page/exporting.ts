@@ -5,8 +5,6 @@ import { pictureOf } from '../draw/png.ts';
 import type { Rect } from '../draw/viewport.ts';
 import { CHANGES, GHOST } from '../picture/changes.ts';
 import { PHASES } from '../scene.ts';
-import { RAMP } from '../state/colours.ts';
-import { metricName, metricText } from '../state/figures.ts';
 import { phaseLegend, type LegendRow } from '../svg/around.ts';
 import { playOver } from '../svg/play.ts';
 import { writeSvg } from '../svg/write.ts';
@@ -14,6 +12,7 @@ import { h } from '../widgets/dom.ts';
 import { around } from './drawing.ts';
 import { record } from './playing.ts';
 import type { Page } from './page.ts';
+import { colouring } from './painting.ts';
 import { copyLink, savePage, saveFile, titleOf } from './sharing.ts';
 
 const AROUND = 24; // units of the drawing
@@ -39,7 +38,7 @@ async function regionOf({ state, renderer, client }: Page, part: Wanted['part'])
 
 /** What the colours of the drawing mean. */
 async function legendOf(page: Page, theme: Theme): Promise<LegendRow[]> {
-  const { state, client } = page;
+  const { state } = page;
   const w = page.words();
   const { scene, change } = state.picture.get()!;
   const colour = state.colour.get();
@@ -47,11 +46,8 @@ async function legendOf(page: Page, theme: Theme): Promise<LegendRow[]> {
     const seen = new Set(Array.from(change, (kind) => kind & ~GHOST));
     return CHANGES.flatMap((kind, i) => (seen.has(i + 1) ? [{ colour: theme.changes[i]!.accent, text: w.changes[kind] }] : []));
   }
-  if (colour !== 'phase' && colour !== 'kernel') {
-    const { min, max } = await client.metric(colour);
-    if (Number.isFinite(min))
-      return [{ ramp: RAMP, from: metricText(colour, min, w), to: metricText(colour, max, w), text: metricName(colour, w) }];
-  }
+  const { rows = [] } = await colouring(page, state.picture.get()!, colour, theme, w);
+  if (rows.length) return rows;
   return phaseLegend(
     scene,
     theme,

@@ -14,6 +14,7 @@ import { addFile } from './files.ts';
 import type { Page } from './page.ts';
 import { find, pickKernel, select } from './selecting.ts';
 import type { SplitPane } from './split.ts';
+import { addTable } from './tables.ts';
 import { goToStage, setCompare } from './staging.ts';
 
 const MOST_BOXES = 5000;
@@ -121,6 +122,7 @@ export function handle(page: Page, split: SplitPane): Record<string, unknown> {
     stage: (stage: number | string) => after(goToStage(page, stage)),
     compare: (how: Compare) => after(COMPARE.includes(how) ? setCompare(page, how) : Promise.resolve()),
     kernel: (index: number) => after(pickKernel(page, index)),
+    addTable: (name: string, text: string) => after(addTable(page, name, text)),
     open: (bytes: Uint8Array, name: string) => after(addFile(page, bytes, name)),
   };
 }

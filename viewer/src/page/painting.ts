@@ -3,16 +3,18 @@
 import { tint } from '../draw/ribbons.ts';
 import type { Theme } from '../draw/theme.ts';
 import type { Picture } from '../engine/messages.ts';
-import { UNKNOWN } from '../engine/shades.ts';
 import { badge } from '../panels/fates.ts';
 import { CHANGES, GHOST } from '../picture/changes.ts';
-import { BoxKind, type Fill } from '../scene.ts';
-import { kernelColours, RAMP_CSS, shadeColours } from '../state/colours.ts';
+import type { Fill } from '../scene.ts';
+import type { LegendRow } from '../svg/around.ts';
+import { classColours, colourParts, colourText, kernelColours, RAMP, RAMP_CSS, shadeColours } from '../state/colours.ts';
+import { percent } from '../text/figures.ts';
 import { metricName, metricText } from '../state/figures.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace } from '../widgets/dom.ts';
 import type { Page } from './page.ts';
 
+const MOST_CLASSES = 12; // in a legend
 const MOST_FOUND = 20_000; // results that are drawn as found
 
 export function showPaint(page: Page): void {
@@ -40,10 +42,11 @@ export function showPaint(page: Page): void {
     () => [state.picture.get(), state.colour.get(), state.theme.get(), page.words(), state.info.get()] as const,
     async ([picture, colour, theme, words]) => {
       if (!picture) return;
-      const { fill, legend } = await colouring(page, picture, colour, theme, words);
+      const { fill, legend, notes = null } = await colouring(page, picture, colour, theme, words);
       if (picture !== state.picture.get()) return;
       replace(page.places.legend, ...legend);
-      renderer.setPaint({ fill });
+      renderer.setPaint({ fill, notes });
+      page.minimap.draw();
     },
   );
 }
@@ -53,8 +56,18 @@ async function light({ client, renderer, state }: Page, picture: Picture, ...ite
   const boxes = (of: number[]) => (of.length ? client.boxes(of.slice(0, MOST_FOUND)) : []);
   const [selected, related, found] = await Promise.all(items.map(boxes));
   if (picture !== state.picture.get()) return;
+  const { kind } = state.details.get() ?? {};
+  const isTensor = state.traced.get() === null && selected!.length === 0 && (kind === 'tensor' || kind === 'input') && related!.length > 0;
   const isTraced = state.traced.get() !== null && related!.length > 0;
+  const { edges } = picture.scene;
+  const on = new Set([...(isTraced || isTensor ? related! : []), ...(isTraced ? selected! : [])]);
+  const from = isTensor ? await client.boxes([state.details.get()!.maker?.item ?? state.details.get()!.item]) : null;
+  const litEdges = on.size
+    ? Uint8Array.from(edges.source, (box, e) => (on.has(box) && on.has(edges.target[e]!) && (!from || from.includes(box)) ? 1 : 0))
+    : null;
+  if (picture !== state.picture.get()) return;
   renderer.setPaint({
+    litEdges,
     selected: new Set(selected),
     related: new Set(related),
     found: new Set(found),
@@ -65,28 +78,78 @@ async function light({ client, renderer, state }: Page, picture: Picture, ...ite
 interface Colouring {
   fill: Fill | null;
   legend: (HTMLElement | string | false)[];
+  notes?: string[] | null;
+  rows?: LegendRow[]; // the same, for a picture
 }
 
-/** Colours by change, by kernel or by a figure, with their legend. */
-async function colouring({ client }: Page, picture: Picture, colour: string, theme: Theme, words: Words): Promise<Colouring> {
+/** Colours by change, by kernel, by kind or by a figure, with their legend. */
+export async function colouring(page: Page, picture: Picture, colour: string, theme: Theme, words: Words): Promise<Colouring> {
+  const { client, state } = page;
   if (colour === 'phase') return { fill: changeFill(picture, theme), legend: changeLegend(picture, words) };
   if (colour === 'kernel') return { fill: { colours: kernelColours(theme.name === 'dark'), of: await client.kernelOf() }, legend: [] };
-  const { shades, min, max } = await client.metric(colour);
-  const name = metricName(colour, words);
-  if (!Number.isFinite(min)) return { fill: null, legend: [`${name}: ${words.unknown}`] };
-  const { kind } = picture.scene.boxes;
+  if (colour === 'family') return byClass(await client.families(), Object.values(words.families), theme);
+  const { base } = colourParts(colour);
+  const own = state.info.get()?.own.find(({ name }) => name === base);
+  if (own?.isText) {
+    const { of, names } = await client.saidOf(base);
+    return byClass(of, names, theme);
+  }
+  const shaded = await client.metric(colour);
+  const name = metricName(base, words);
+  if (!Number.isFinite(shaded.min)) return { fill: null, legend: [`${name}: ${words.unknown}`] };
+  const figure = (value: number) => [metricText(base, value, words), own?.unit].filter(Boolean).join(' ');
+  const [least, most] = [shaded.total ? percent(shaded.min, shaded.total) : figure(shaded.min), figure(shaded.max)];
   const legend = [
     h('b', {}, name),
-    h('span', {}, metricText(colour, min, words)),
+    h('span', {}, least),
     h('i', { style: `background:${RAMP_CSS}` }),
-    h('span', {}, metricText(colour, max, words)),
-    shades.some((shade, box) => shade === UNKNOWN && kind[box] !== BoxKind.Open) && h('span', { class: 'dim' }, words.notColoured),
+    h('span', {}, shaded.total ? `${percent(shaded.max, shaded.total)} · ${most}` : most),
+    ...colourControls(page, colour, own !== undefined),
+    shaded.unknown > 0 && h('span', { class: 'dim' }, words.notColoured(shaded.unknown)),
   ];
-  return { fill: { colours: shadeColours(theme.panels[2]!), of: shades }, legend };
+  return {
+    fill: { colours: shadeColours(theme.panels[2]!), of: shaded.shades },
+    legend,
+    notes: shaded.notes,
+    rows: [{ ramp: RAMP, from: least, to: most, text: name }],
+  };
+}
+
+/** By a class of each box (counted from 1), with those in the legend that are in the picture. */
+function byClass(of: Uint8Array, names: readonly string[], theme: Theme): Colouring {
+  const colours = classColours(names.length, theme.name === 'dark');
+  const seen = [...new Set(of)].filter((place) => place > 0).sort((a, b) => a - b);
+  const legend = seen
+    .slice(0, MOST_CLASSES)
+    .map((place) => h('span', { class: 'legend-class' }, h('i', { style: `background:${colours[place]}` }), names[place - 1]!));
+  const rows = seen.slice(0, MOST_CLASSES).map((place) => ({ colour: colours[place]!, text: names[place - 1]! }));
+  return { fill: { colours, of }, rows, legend: [...legend, seen.length > MOST_CLASSES && `+${seen.length - MOST_CLASSES}`] };
+}
+
+/** How a figure is coloured: linear or logarithmic; figures of the user's own also: what of what is inside. */
+function colourControls({ state }: Page, colour: string, isOwn: boolean): HTMLElement[] {
+  const words = state.words.get();
+  const { base, roll, isLog } = colourParts(colour);
+  const set = (to: Partial<ReturnType<typeof colourParts>>) => state.colour.set(colourText({ base, roll, isLog, ...to }));
+  const log = h(
+    'button',
+    { 'data-key': 'log', class: 'chip', 'aria-pressed': String(isLog), title: words.logHelp, onclick: () => set({ isLog: !isLog }) },
+    words.log,
+  );
+  if (!isOwn) return [log];
+  const pick = (event: Event) => set({ roll: (event.target as HTMLSelectElement).value });
+  const rolls = Object.entries(words.rolls).map(([value, text]) => h('option', { value, selected: value === roll }, text));
+  return [h('select', { 'data-key': 'roll', 'aria-label': words.rollHelp, title: words.rollHelp, onchange: pick }, ...rolls), log];
 }
 
 /** What has changed since the stage before is tinted by its class; ghosts are as pale as what is behind them. */
-export function changeFill({ change, numbers }: Picture, theme: Theme): Fill | null {
+export function changeFill({ change, numbers, seams, scene }: Picture, theme: Theme): Fill | null {
+  // Breaks between graphs are seams: no operators of the model.
+  if (seams.length) {
+    const of = new Uint8Array(scene.boxes.count);
+    for (const box of seams) of[box] = 1;
+    return { colours: [null, theme.changes[CHANGES.indexOf('removed')]!.tint], of };
+  }
   if (!change) return null;
   const plain = [null, ...theme.changes.map((kind) => kind.tint)];
   const colours = Array.from({ length: 2 * GHOST }, (_, kind) => (kind & GHOST ? theme.background : (plain[kind] ?? null)));

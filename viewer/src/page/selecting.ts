@@ -39,6 +39,14 @@ function trace({ state }: Page, nodes: number[], way: Tracing['way'], count = no
   state.tracing.set({ way, count });
 }
 
+/** The tensors that an edge stands for. */
+export const selectEdge = stepped(async (page: Page, edge: number): Promise<void> => {
+  const { state, client } = page;
+  const { edges } = state.picture.get()!.scene;
+  const items = await client.edgeTensors(edges.source[edge]!, edges.target[edge]!);
+  await select(page, items, false);
+});
+
 /** All that the selected one depends on, or that depends on it. */
 export const traceWay = stepped(async (page: Page, way: 'up' | 'down'): Promise<void> => {
   const item = page.state.selection.get().at(-1);
@@ -61,7 +69,7 @@ export const pickKernel = stepped(async (page: Page, index: number, beside = fal
   state.kernel.set(index);
   trace(page, nodes, '');
   state.left.set('kernels');
-  state.low.set('code');
+  if (state.low.get() !== 'compiler') state.low.set('code');
   await goTo(page, nodes);
 });
 

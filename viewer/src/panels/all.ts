@@ -7,6 +7,7 @@ import './results.ts';
 import './source.ts';
 import './listing.ts';
 import './kernelcode.ts';
+import './compiling.ts';
 import './cost.ts';
 import './table.ts';
 import './values.ts';

@@ -1,7 +1,8 @@
 // What the selected box is.
 
-import { bytesText } from '../text/figures.ts';
-import type { Details, Ref } from '../engine/messages.ts';
+import { bytesText, percent } from '../text/figures.ts';
+import type { TensorFacts } from '../engine/tensors.ts';
+import type { Details, Measure, Ref } from '../engine/messages.ts';
 import { PHASES } from '../scene.ts';
 import { ATTRIBUTES } from '../wire/facts.ts';
 import type { Words } from '../state/words.ts';
@@ -19,6 +20,7 @@ export interface DetailActions {
 }
 
 const MOST = 30;
+const FEW = 4;
 
 export function showDetails(panel: HTMLElement, details: Details | null, two: boolean, words: Words, act: DetailActions): void {
   if (!details) {
@@ -57,8 +59,12 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
         h('p', { class: 'sentence' }, { saved: words.savedCopy, view: words.viewOf, constant: words.insideReader }[d.drawnWith.kind]),
         refs([d.drawnWith], act),
       ),
-    d.kind === 'group' && section(words.inside, ...phaseBars(d, words), list(d.ops.map(([op, n]) => [op, n.toLocaleString()]))),
-    d.outputs.length > 0 && section(words.outputs, ...d.outputs.map((o) => value(o, o.to, o.more, words, act))),
+    d.maker && section(words.boundary.madeBy, refs([d.maker], act)),
+    d.outputs.length > 0 &&
+      section(
+        d.kind === 'tensor' || d.kind === 'input' ? words.boundary.tensor : words.outputs,
+        ...d.outputs.map((o) => value(o, o.to, o.more, words, act)),
+      ),
     d.inputs.length > 0 && section(words.inputs, ...d.inputs.map((i) => value(i, i.from ? [i.from] : [], 0, words, act, i.arg))),
     attributes(d, words),
     d.backward.length > 0 && section(d.kind === 'group' ? words.otherPhases : words.backward, refs(d.backward, act)),
@@ -73,14 +79,52 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
             h('button', { class: 'link row', onclick: () => act.kernel(k.index) }, h('b', {}, `#${k.index}`), ` ${short(k.name, 70)}`),
           ),
       ),
-    d.frames.length > 0 && section(words.calledAt, frames(d, words, act)),
-    d.measured.length > 0 && section(words.measured, list(d.measured.map((row) => figureRow(row, words)))),
+    d.frames.length > 0 && section(words.calledAt, frames(d.frames, words, act)),
+    d.builtAt.length > 0 && section(words.boundary.builtAt, frames(d.builtAt, words, act)),
+    d.measured.length > 0 && section(words.measured, figures(d.measured, words)),
+    d.kind === 'group' &&
+      d.phase === 'forward' &&
+      d.kept !== 0 &&
+      section(words.boundary.kept, h('p', { class: 'sentence' }, d.kept === null ? words.unknown : bytesText(d.kept))),
+    d.held.length > 0 && section(words.boundary.held, ...held(d, words, act)),
+    d.kind === 'group' && section(words.inside, ...phaseBars(d, words), list(d.ops.map(([op, n]) => [op, n.toLocaleString()]))),
   );
 }
 
-/** A figure by its name in the page's language. */
-function figureRow([name, text]: [string, string], words: Words): [string, string] {
-  return name === 'cost is' ? [words.costIs, howText(text, words)] : [metricName(name, words), text];
+/** Figures by their names in the page's language, with their shares of the whole. */
+export function figures(rows: readonly Measure[], words: Words): HTMLElement {
+  return h(
+    'dl',
+    { class: 'figures' },
+    ...rows.flatMap(([name, text, share]) => {
+      const isHow = name === 'cost is';
+      const part = share === undefined ? null : h('span', { class: 'share', title: words.costs.ofAll }, percent(share, 1));
+      const bar = share !== undefined && share > 0 ? h('i', { class: 'share-bar', style: `width:${Math.min(100, 100 * share)}%` }) : null;
+      return [
+        h('dt', {}, isHow ? words.costIs : metricName(name, words)),
+        h('dd', {}, h('span', {}, isHow ? howText(text, words) : text === '?' ? words.unknown : text), part, bar),
+      ];
+    }),
+  );
+}
+
+/** Of several that are selected: what they are together. */
+export function together(count: number, nodes: number, measured: readonly Measure[], words: Words): HTMLElement | null {
+  if (!nodes) return null;
+  const title = `${words.habits.several(count)} · ${words.ops(nodes)}`;
+  return h('section', { class: 'together' }, h('h3', {}, title), figures(measured, words));
+}
+
+/** How long a tensor lives, and what was measured of it. */
+export function tensorSections({ life, figures: rows }: TensorFacts, words: Words, act: Pick<DetailActions, 'select'>): HTMLElement[] {
+  const { lives, steps } = words.boundary;
+  const ends = life && [life.born, life.dies].filter((end) => end !== null);
+  return [
+    ...(life && ends
+      ? [section(lives, h('p', { class: 'sentence' }, `${words.costs.classes[life.cls]} · ${steps(life.steps)}`), refs(ends, act))]
+      : []),
+    ...(rows.length ? [section(words.boundary.statistics, list(rows))] : []),
+  ];
 }
 
 /** What a kernel is: shown while one is picked. */
@@ -148,7 +192,7 @@ function refs(items: Ref[], act: Pick<DetailActions, 'select'>): HTMLElement {
 }
 
 function value(
-  { value: name, type, bytes, role, seen }: Details['inputs' | 'outputs'][number],
+  { item, value: name, type, bytes, role, seen }: Details['inputs' | 'outputs'][number],
   ends: Ref[],
   more: number,
   words: Words,
@@ -162,7 +206,13 @@ function value(
       'div',
       { class: 'value-head' },
       arg && !/^\d+$/.test(arg) ? h('span', { class: 'arg' }, arg) : null,
-      h('code', {}, type || words.unknown),
+      item < 0
+        ? h('code', {}, type || words.unknown)
+        : h(
+            'button',
+            { class: 'link', title: words.boundary.tensor, onclick: () => act.select([item]) },
+            h('code', {}, type || words.unknown),
+          ),
       h('span', { class: 'size' }, bytes < 0 ? '' : bytesText(bytes)),
     ),
     name || role !== 'activation'
@@ -172,6 +222,14 @@ function value(
     ends.length ? refs(ends, act) : null,
     more ? h('span', { class: 'more' }, `+${more}`) : null,
   );
+}
+
+/** What a module holds: the first few, and the others on request. */
+function held(d: Details, words: Words, act: DetailActions): HTMLElement[] {
+  const rows = d.held.map((one) => value(one, [], 0, words, act));
+  const others = rows.slice(FEW);
+  const more = h('button', { class: 'fold', onclick: () => more.replaceWith(...others) }, `▸ +${others.length}`);
+  return [...rows.slice(0, FEW), ...(others.length ? [more] : [])];
 }
 
 /** What some attributes are called where their own name says little. */
@@ -194,8 +252,8 @@ function unpaired(d: Details, words: Words): HTMLElement | null {
 let wholeStack = false; // stays as it was from one operator to the next
 
 /** The user's frames, innermost first; the framework's own appear between them on request. */
-function frames(d: Details, words: Words, act: DetailActions): HTMLElement {
-  const { user, all, folded } = stackOf(d.frames);
+function frames(of: Details['frames'], words: Words, act: DetailActions): HTMLElement {
+  const { user, all, folded } = stackOf(of);
   const place = user[0] ?? all[0]?.frame;
   const fold = user.length > 0 && folded > 0;
   const element = h('div', { class: 'frames' });

@@ -4,6 +4,8 @@ import { showCode } from '../widgets/code.ts';
 import { h, pairs, replace, short } from '../widgets/dom.ts';
 import { register, type Panel, type Site } from './panel.ts';
 
+const PYTHON = /^\s*(?:@triton|import triton)/m;
+
 register({
   name: 'code',
   place: 'low',
@@ -34,7 +36,7 @@ function make({ state, client, words, follow }: Site): Panel {
       }
       const { name, code, attrs } = await client.kernel(index);
       replace(element, h('p', { class: 'code-head' }, h('b', {}, `#${index}`), ` ${short(name, 140)}`), body);
-      if (code) first = showCode(body, code, { language: 'cpp', top: firstStatement(code) });
+      if (code) first = showCode(body, code, { language: PYTHON.test(code) ? 'python' : 'cpp', top: firstStatement(code) });
       else replace(body, h('p', { class: 'hint' }, words().noCode), h('dl', {}, ...pairs(attrs)));
     },
   );

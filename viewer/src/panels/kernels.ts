@@ -9,6 +9,8 @@ import { h, replace, short } from '../widgets/dom.ts';
 import { VirtualList } from '../widgets/list.ts';
 import { register } from './panel.ts';
 
+const LANGUAGE: Record<string, string> = { triton: 'Triton', cpp: 'C++', cpp_pybinding: 'C++' };
+
 class KernelList {
   readonly element = h('div', { class: 'list-panel' });
   private list: VirtualList;
@@ -59,7 +61,7 @@ class KernelList {
     const facts = [
       words.ops(row.ops),
       row.runs > 1 ? words.ran(row.runs) : '',
-      row.code ? 'C++' : '',
+      LANGUAGE[row.language] ?? (row.code ? 'C++' : row.language),
       row.time === null ? '' : secondsText(row.time),
     ];
     return h(

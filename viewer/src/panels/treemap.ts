@@ -287,7 +287,7 @@ export class Treemap {
   }
 }
 
-export function figureWithUnit(figure: Figure, value: number): string {
+function figureWithUnit(figure: Figure, value: number): string {
   if (figure === 'bytes' || figure === 'read' || figure === 'written' || figure === 'activations') return bytesText(value);
   if (figure === 'time') return secondsText(value);
   const number = shortNumber(value);

@@ -33,3 +33,21 @@ export function kernelColours(dark: boolean): (string | null)[] {
   const hues = Array.from({ length: KERNEL_COLOURS }, (_, kernel) => ((kernel * 137.508) % 360).toFixed(0));
   return [null, ...hues.map((hue) => (dark ? `hsl(${hue} 45% 34%)` : `hsl(${hue} 70% 84%)`))];
 }
+
+/** None, then one for each class: hues far apart, the first of them the farthest. */
+export function classColours(count: number, dark: boolean): (string | null)[] {
+  const hues = [215, 28, 275, 140, 345, 185, 55, 310, 100, 5, 240, 165, 80, 330, 260];
+  const of = (i: number) => hues[i] ?? Math.round((i * 137.508) % 360);
+  return [null, ...Array.from({ length: count }, (_, i) => (dark ? `hsl(${of(i)} 42% 33%)` : `hsl(${of(i)} 72% 84%)`))];
+}
+
+/** `latency:mean,log`: a figure, how what is inside is rolled up, on a logarithmic scale. */
+export function colourParts(colour: string): { base: string; roll: string; isLog: boolean } {
+  const [figure = '', ...how] = colour.split(',');
+  const [base = '', roll = 'sum'] = figure.split(':');
+  return { base, roll, isLog: how.includes('log') };
+}
+
+export function colourText({ base, roll, isLog }: ReturnType<typeof colourParts>): string {
+  return `${base}${roll === 'sum' ? '' : `:${roll}`}${isLog ? ',log' : ''}`;
+}

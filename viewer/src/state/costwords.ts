@@ -93,6 +93,7 @@ export const COSTS_ZH: typeof COSTS_EN = {
   columns: {
     'causal MACs': '因果注意力 MACs',
     'other FLOPs': '其他 FLOPs',
+    'written inside': '内部写入',
     'bytes read': '读取字节',
     'bytes written': '写入字节',
     intensity: '计算强度',

@@ -85,6 +85,10 @@ export const HABITS_EN = {
   onLine: (n: number) => `${n.toLocaleString()} operator${n === 1 ? '' : 's'} from this line`,
   isHidden: (n: number, where: string) => `${n.toLocaleString()} operator${n === 1 ? ' is' : 's are'} hidden${where && ` in ${where}`}`,
   escape: 'Clear (Esc)',
+  joined: (name: string, n: number, of: number, columns: string) =>
+    `${name}: ${n.toLocaleString()} of ${of.toLocaleString()} rows joined as ${columns}`,
+  unmatched: (list: string) => `; no operator or module is ${list}`,
+  parquet: (name: string) => `${name}: the page reads CSV and JSON; \`opscope view X --table ${name}\` reads Parquet`,
   several: (n: number) => `${n.toLocaleString()} selected`,
 };
 
@@ -173,5 +177,8 @@ export const HABITS_ZH: typeof HABITS_EN = {
   onLine: (n) => `此行产生 ${n.toLocaleString()} 个算子`,
   isHidden: (n, where) => `${n.toLocaleString()} 个算子被隐藏${where && `（${where}）`}`,
   escape: '清除 (Esc)',
+  joined: (name, n, of, columns) => `${name}：${of.toLocaleString()} 行中 ${n.toLocaleString()} 行已匹配，列为 ${columns}`,
+  unmatched: (list) => `；没有对应的算子或模块：${list}`,
+  parquet: (name) => `${name}：页面可读取 CSV 和 JSON；Parquet 请用 \`opscope view X --table ${name}\``,
   several: (n) => `已选中 ${n.toLocaleString()} 项`,
 };

@@ -78,7 +78,9 @@ export function newState(atFirst: { language: Language; theme: Theme }) {
   const related = new Derived('related', () => {
     const of = details.get();
     const isNow = of?.item === selection.get().at(-1);
-    return traced.get() ?? (of && isNow ? [...of.backward, ...of.forward].map((ref) => ref.item) : []);
+    if (traced.get() || !of || !isNow) return traced.get() ?? [];
+    const ends = of.kind === 'tensor' || of.kind === 'input' ? [of.maker ?? [], of.outputs[0]?.to ?? []].flat() : [];
+    return [...of.backward, ...of.forward, ...ends].map((ref) => ref.item);
   });
   const search = new Value<Search>('search', { query: '', nodes: [], error: '' });
 

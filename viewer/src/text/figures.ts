@@ -35,13 +35,13 @@ export function secondsText(seconds: number): string {
 
 export function percent(part: number, whole: number): string {
   const share = whole > 0 ? (100 * part) / whole : 0;
-  return share > 0 && share < 0.1 ? '< 0.1 %' : `${share >= 10 ? share.toFixed(0) : share.toFixed(1)} %`;
+  return share === 0 ? '0 %' : share > 0 && share < 0.1 ? '< 0.1 %' : `${share >= 10 ? share.toFixed(0) : share.toFixed(1)} %`;
 }
 
 /** A figure of an operator or module with its unit; null where it is not known. */
 export function figureText(name: string, value: number | null): string | null {
   if (value === null) return null;
-  if (name === 'output size' || name === 'bytes read' || name === 'bytes written') return bytesText(value);
+  if (name === 'output size' || name === 'written inside' || name === 'bytes read' || name === 'bytes written') return bytesText(value);
   if (name === 'time') return secondsText(value);
   if (name === 'intensity') return `${shortNumber(value)} FLOP/B`;
   if (name === 'MACs' || name === 'causal MACs') return value < 1000 ? String(value) : `${shortNumber(value)}MACs`;

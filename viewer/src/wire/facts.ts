@@ -27,6 +27,9 @@ export type Evidence = (typeof EVIDENCE)[number];
 export const GAP_TOUCHES = ['compute', 'traffic', 'memory', 'parameters'] as const;
 export type GapTouches = (typeof GAP_TOUCHES)[number];
 
+export const FAMILIES = ['matmul', 'convolution', 'attention', 'normalization', 'activation', 'elementwise', 'reduction', 'loss', 'pooling', 'indexing', 'movement', 'recurrent', 'optimizer', 'random', 'other'] as const;
+export type Family = (typeof FAMILIES)[number];
+
 export const LINK_KINDS = ['grad', 'recompute', 'alias', 'control'] as const;
 export type LinkKind = (typeof LINK_KINDS)[number];
 
@@ -200,7 +203,7 @@ export const DTYPE_PATTERNS = {
 export const MOST_LANES = 1024; // of a vector
 
 /** Measured figures of a tensor: columns of `values`, and fields of the search language. */
-export const VALUE_FIGURES = ['norm', 'min', 'max', 'mean', 'std', 'nan', 'inf'] as const;
+export const VALUE_FIGURES = ['norm', 'min', 'max', 'mean', 'std', 'nan', 'inf', 'neginf', 'zeros', 'subnormal', 'rms'] as const;
 
 /** Units of time, in seconds. */
 export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, us: 1e-6, ns: 1e-9 };
@@ -218,9 +221,9 @@ export const FACTS = {
   /** Every parameter, by the value that owns its storage. */
   parameters: { name: 'parameters', by: ['value'], of: 'graph', columns: { elements: 'column elements', bytes: 'column bytes', node: 'column node' } },
   /** The operation behind an operator's name, and of nodes that are another one than their name says. */
-  kinds: { name: 'kinds', by: ['op', 'node'], of: 'graph', columns: { kind: 'column kind' } },
+  kinds: { name: 'kinds', by: ['op', 'node'], of: 'graph', columns: { kind: 'column kind', family: 'column family' } },
   /** Numbers of tensors, and statistics of them. */
-  values: { name: 'values', by: ['value'], of: 'graph', columns: { values: 'column values', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf' } },
+  values: { name: 'values', by: ['value'], of: 'graph', columns: { values: 'column values', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf', neginf: 'column neginf', zeros: 'column zeros', subnormal: 'column subnormal', rms: 'column rms', exponents: 'column exponents', sampled: 'column sampled', hash: 'column hash' } },
   /** What was seen of the gradients that an autograd engine handed on, by the value of each. */
   gradients: { name: 'gradients', by: ['value'], of: 'graph', columns: { place: 'column place', evidence: 'column evidence', out_slot: 'column out_slot', out_rank: 'column out_rank', in_slot: 'column in_slot', in_rank: 'column in_rank', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', nan: 'column nan', inf: 'column inf' } },
   /** The numbers that a framework itself gives to operators and tensors; its messages speak of them. */
@@ -241,10 +244,16 @@ export const FACTS = {
   lines: { name: 'lines', by: ['node'], of: 'stage', columns: { listing: 'column listing', line: 'column line' } },
   /** The files that hold the generated code of kernels. Python files are named by the frames of stacks. */
   files: { name: 'files', by: ['group:kernel'], of: 'graph', columns: { file: 'column file' } },
+  /** Figures of the user's own, of operators or whole modules: any columns, of numbers or of text. */
+  own: { name: 'own', by: ['node', 'scope'], of: 'graph', columns: {  } },
 } as const;
 
+/** Headers of a user's table: those that say what a row is about, and those that are words for an operator. */
+export const OWN_KEYS = { node: ['node', 'node_id', 'id', 'index', '#'], path: ['path', 'scope', 'module', 'layer'], name: ['name', 'node_name'] } as const;
+export const OWN_LABELS: readonly string[] = ['op', 'phase', 'type', 'class', 'kind', 'how'];
+
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired', COPIES_FOR: 'copies for' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', FAILED: 'failed', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired', COPIES_FOR: 'copies for' } as const;
 
 /** How frameworks spell what the page recognises. */
 export const SPELLINGS = {

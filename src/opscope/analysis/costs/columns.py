@@ -106,6 +106,11 @@ NAMES = {
 }
 
 
+def column_of(name: str) -> Column:
+    """One of COLUMNS, or a column of the user's own: `latency`, of modules also `latency:mean` and `latency:max`."""
+    return COLUMNS.get(name) or Column(name, "number")
+
+
 def order(figure: Any) -> Any:
     """The largest first; text by the alphabet; nothing last."""
     if isinstance(figure, str):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .columns import COLUMNS, Row
+from .columns import Row, column_of
 from .gaps import MARKS
 from .outputs import outputs
 from .rows import ModuleRows, Rows
@@ -58,7 +58,7 @@ class _Shown:
         self.modules, self.columns, self.parent, self.level = modules, columns, tree.parent, tree.level
         self.paths = stats.graph.pools.scope_path
         self.output = outputs(stats.graph, tree) if "output" in columns else None
-        figures = [name for name in columns if COLUMNS[name].kind not in ("text", "share", "bar")]
+        figures = [name for name in columns if column_of(name).kind not in ("text", "share", "bar")]
         self.is_shown = self._says_something(figures)
         scopes = np.flatnonzero(self.is_shown)
         keys = [tree.first_node[scopes]]
@@ -129,7 +129,7 @@ class _Looks:
             if missing is not None:
                 looks.append(missing[scopes] > 0)
         for name in ("macs", *shown.columns):
-            if COLUMNS[name].kind in ("share", "bar"):
+            if column_of(name).kind in ("share", "bar"):
                 continue
             for column in (modules.figures(name), modules.figures(name, own=True)):
                 if column is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ from opscope.analysis.times import Clocks
 from opscope.errors import OpscopeError
 from opscope.ir.facts import VALUE_FIGURES
 
-from .columns import AVAILABLE, BY, CLOCKED, COLUMNS, DEFAULT, NAMES, Row, order
+from .columns import AVAILABLE, BY, CLOCKED, DEFAULT, NAMES, Row, column_of, order
 from .devices import Device
 from .module_tree import tree_rows
 from .roofline import Roofline, roofline
@@ -34,9 +34,9 @@ class Report:
     def title(self, column: str) -> str:
         if column == "name":
             return NAMES[self.by]
-        title = COLUMNS[column].title
+        title = column_of(column).title
         if column == "share" and self.share_of != "macs":  # MACs are what one expects
-            return f"{title} of {COLUMNS[self.share_of].title.removesuffix(' ≥')}"
+            return f"{title} of {column_of(self.share_of).title.removesuffix(' ≥')}"
         return title
 
 
@@ -60,8 +60,8 @@ def report(
         raise OpscopeError(f"--top must be at least 1 (got {top})")
     shown = list(columns) if columns is not None else _default(stats, by, device)
     for name in [*shown, *([sort] if sort is not None else [])]:
-        if name not in AVAILABLE[by] and name != "name":
-            raise OpscopeError(f"the table by {by} has no column {name!r} (it has: {', '.join(AVAILABLE[by])})")
+        if name not in (available := [*AVAILABLE[by], *own_columns(stats.own, by)]) and name != "name":
+            raise OpscopeError(f"the table by {by} has no column {name!r} (it has: {', '.join(available)})")
     if any(name in ("seconds", "bound") for name in [*shown, sort]) and device is None:
         raise OpscopeError("times need a device to run on: --device h100, for example")
     times = roofline(stats.graph, stats.costs, device) if device is not None else None
@@ -85,6 +85,12 @@ def report(
     return found
 
 
+def own_columns(own: Iterable[str], by: str) -> list[str]:
+    """Columns of the user's own: of modules the sum of what is inside, and on request its mean and its greatest."""
+    rolls = {"module": ("", ":mean", ":max"), "node": ("",)}.get(by, ())
+    return [f"{name}{roll}" for name in own for roll in rolls]
+
+
 def _default(stats: GraphStats, by: str, device: Device | None) -> list[str]:
     columns = list(DEFAULT[by])
     if by == "module" and not stats.total.params:
@@ -97,6 +103,8 @@ def _default(stats: GraphStats, by: str, device: Device | None) -> list[str]:
         columns[at:at] = [name for name in CLOCKED if _says_something(stats.clocks, name)]
     elif stats.times is not None or stats.kernel_times is not None:
         columns.insert(columns.index("macs"), "time")
+    if by in ("module", "node"):
+        columns[columns.index("macs") : columns.index("macs")] = stats.own
     if device is not None:
         columns[-2:-2] = ["seconds", "bound"] if "bound" in AVAILABLE[by] else ["seconds"]
     return columns
@@ -113,7 +121,7 @@ def _says_something(clocks: Clocks, column: str) -> bool:
 def _share_of(stats: GraphStats, sort: str | None, times: Roofline | None) -> str:
     if (
         sort is not None
-        and COLUMNS[sort].kind in ("count", "short", "bytes", "seconds")
+        and column_of(sort).kind in ("count", "short", "bytes", "seconds")
         and sort not in ("node", "runs", *VALUE_FIGURES)
     ):
         return sort

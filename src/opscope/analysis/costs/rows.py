@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opscope.analysis.times import Clocks, shares
-from opscope.analysis.values import made_by
+from opscope.analysis.values import OwnFigures, made_by
 from opscope.errors import OpscopeError
 from opscope.ir import PHASE_ID, PHASES, scope_label
 from opscope.ir.columns import view
@@ -263,6 +263,7 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
         if clocked is not None:
             found |= clocked[i]
         found |= {name: _plain(name, figure) for name, figure in figures.get(i, {}).items()}
+        found |= {name: float(of.numbers[i]) for name, (of, *_) in stats.own.items() if of.known[i]}
         if seconds is not None and is_memory_bound is not None:
             found["seconds"] = float(seconds[i])
             found["bound"] = "memory" if is_memory_bound[i] else "compute"
@@ -279,6 +280,7 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
         "causal": costs.causal,
         "activation_bytes": activation_bytes,
         **_measured_columns(graph.n_nodes, figures, stats.figures),
+        **{name: np.where(of.known, of.numbers, np.nan) for name, (of, *_) in stats.own.items()},
     }
     if seconds is not None:
         columns["seconds"] = seconds
@@ -395,6 +397,8 @@ class ModuleRows:
             spent = tree.up_seconds(np.bincount(scope, seconds, minlength=count).astype(np.float64))
             self._inside["time"] = np.where(found > 0, spent, np.nan)
             self._inside["time_unknown"] = tree.up(np.bincount(scope[~known], minlength=count))
+        for name, figures in stats.own.items():
+            self._inside |= _rolled(name, figures, graph.node_scope, tree.parent.tolist())
         if stats.clocks is not None:
             self._clock(stats.clocks, graph.node_scope, count)
         self._mark(stats)
@@ -470,7 +474,8 @@ class ModuleRows:
         found["intensity"] = _figures(sums.row(scopes[0]))["intensity"]  # a ratio is not added
         for name, column in more.items():
             figures = column[scopes]
-            found[name] = None if figures[0] != figures[0] else np.nansum(figures).item()
+            together = {"mean": np.nanmean, "max": np.nanmax}.get(name.rpartition(":")[2], np.nansum)
+            found[name] = None if figures[0] != figures[0] else together(figures).item()
         return found
 
 
@@ -498,3 +503,34 @@ def _intensity(sums: Sums) -> npt.NDArray[np.float64]:
 def by_module(stats: GraphStats, times: Roofline | None) -> tuple[ModuleRows, Row]:
     """The figures of all scopes; `tree_rows` picks and folds them."""
     return ModuleRows(stats, times), _total(stats, times)
+
+
+def _rolled(
+    name: str, figures: OwnFigures, node_scope: npt.NDArray[Any], parent: Sequence[int]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """The user's figures of modules: what a table says of a module itself counts, else what is inside of it."""
+    numbers, known = figures.by_node
+    count = len(parent)
+    scope, own = node_scope[known], numbers[known]
+    total: list[float] = np.bincount(scope, own, minlength=count).astype(np.float64).tolist()
+    found: list[int] = np.bincount(scope, minlength=count).tolist()
+    greatest = np.full(count, -np.inf)
+    np.maximum.at(greatest, scope, own)
+    most: list[float] = greatest.tolist()
+    said, is_said = figures.by_scope
+    for at in range(count - 1, -1, -1):  # parents come first
+        if is_said[at]:
+            total[at] = most[at] = float(said[at])
+            found[at] = 1
+        if at and found[at]:
+            around = parent[at]
+            total[around] += total[at]
+            found[around] += found[at]
+            most[around] = max(most[around], most[at])
+    is_known = np.array(found) > 0
+    sums, counts, mosts = np.array(total), np.maximum(found, 1), np.array(most)
+    return {
+        name: np.where(is_known, sums, np.nan),
+        f"{name}:mean": np.where(is_known, sums / counts, np.nan),
+        f"{name}:max": np.where(is_known, mosts, np.nan),
+    }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opscope.analysis.times import Clocks, GroupTimes, Times
-from opscope.analysis.values import Figure
+from opscope.analysis.values import Figure, OwnFigures
 from opscope.ir import Gap, Graph, Value
 from opscope.ir.enumerations import ESTIMATED, HOW, ROLE_ID
 from opscope.ops import Kinds, kinds_of
@@ -81,6 +81,7 @@ class GraphStats:
         clocks: Clocks | None = None,
         gaps: Sequence[Gap] = (),
         figures: Mapping[str, Figure] | None = None,
+        own: Mapping[str, OwnFigures] | None = None,
     ) -> None:
         self.graph = graph
         self.framework = framework
@@ -90,6 +91,7 @@ class GraphStats:
         self.clocks = clocks  # measured by a profile, on devices and on the CPU
         self.gaps = tuple(gaps)
         self.figures = figures or {}  # measured of values
+        self.own = own or {}  # the user's own
         self._held = held
 
     @cached_property

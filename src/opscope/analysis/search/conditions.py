@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opscope.analysis.times import Times, node_times
-from opscope.analysis.values import Figure, framework_ids, value_figures
+from opscope.analysis.values import Figure, OwnFigures, framework_ids, own_figures, own_texts, value_figures
 from opscope.ir import PHASES, ROLES, Capture, Frame, Graph, Type, scope_label
 from opscope.ir.columns import Int8, Int32
 from opscope.ir.facts import VALUE_FIGURES
@@ -36,11 +36,22 @@ class Measured(NamedTuple):
 
     times: Times | None = None
     figures: Mapping[str, Figure] = {}
+    own: Mapping[str, OwnFigures] = {}  # columns of the user's own: numbers …
+    own_texts: Mapping[str, Mapping[str, Mapping[int, str]]] = {}  # … and text
     ids: Mapping[str, Figure] = {}  # the framework's own numbers, by "node" and by "value"
 
     @classmethod
     def of(cls, capture: Capture, stage: int) -> Measured:
-        return cls(node_times(capture, stage), value_figures(capture, stage), framework_ids(capture, stage))
+        return cls(
+            node_times(capture, stage),
+            value_figures(capture, stage),
+            own_figures(capture, stage),
+            own_texts(capture, stage),
+            framework_ids(capture, stage),
+        )
+
+    def own_names(self) -> list[str]:
+        return [*self.own, *self.own_texts]
 
 
 class Conditions:
@@ -96,6 +107,10 @@ class Conditions:
                 return self._ids(comparison(term))
             case "time":
                 return self._times(comparison(term))
+            case field if field in self.measured.own:
+                return self._own(self.measured.own[field], comparison(term))
+            case field if field in self.measured.own_texts:
+                return self._own_texts(self.measured.own_texts[field], text_test(term))
             case field if field in VALUE_FIGURES:
                 return self._figures(field, comparison(term))
             case _:  # file and line, negated
@@ -237,6 +252,27 @@ class Conditions:
             holds = (self.graph.value_producer >= 0) & figure.known & test(figure.numbers)
             mask[self.graph.value_producer[holds]] = True
         return mask
+
+    def _own(self, figures: OwnFigures, test: Comparison) -> Mask:
+        """A figure of the user's own: the node's, or that of a module around it."""
+        (numbers, known, *_), (of_scopes, are_known, *_) = figures.by_node, figures.by_scope
+        return (known & test(numbers)) | self._in_scopes(are_known & test(of_scopes))
+
+    def _own_texts(self, texts: Mapping[str, Mapping[int, str]], test: Test) -> Mask:
+        mask = np.zeros(self.graph.n_nodes, dtype=bool)
+        mask[[node for node, text in texts["node"].items() if test(text)]] = True
+        scopes = np.zeros(len(self.pools.scopes), dtype=bool)
+        scopes[[scope for scope, text in texts["scope"].items() if test(text)]] = True
+        return mask | self._in_scopes(scopes)
+
+    def _in_scopes(self, holds: Mask) -> Mask:
+        if not holds.any():
+            return np.zeros(self.graph.n_nodes, dtype=bool)
+        within = holds.copy()
+        for i, scope in enumerate(self.pools.scopes.rows()):
+            if i:  # parents come first
+                within[i] |= within[scope.parent]
+        return within[self.graph.node_scope]
 
     def _attrs(self, term: Term) -> Mask:
         texts = self.pools.attr_texts.rows()

@@ -26,7 +26,7 @@ def find(graph: Graph, query: str, framework: str = "", measured: Measured | Non
     >>> find(b.freeze(), "op:conv -> relu").tolist()
     [0, 1]
     """
-    steps = parse(query)
+    steps = parse(query, measured.own_names() if measured is not None else ())
     conditions = Conditions(graph, framework, measured)
     if len(steps) == 1 and not steps[0].any_number:
         return frozen(np.flatnonzero(conditions.all_of(steps[0].terms)))

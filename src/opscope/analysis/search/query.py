@@ -6,6 +6,7 @@ op:conv scope:layer4 -phase:backward        matmul -> * -> softmax
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -47,8 +48,8 @@ class Step:
     any_number: bool = False
 
 
-def parse(query: str) -> list[Step]:
-    """The steps of a query: one, unless it is a path.
+def parse(query: str, own: Collection[str] = ()) -> list[Step]:
+    """The steps of a query: one, unless it is a path. `own`: columns of the user's own, which are fields too.
 
     >>> [str(term) for term in parse('op:conv -"a b"')[0].terms]
     ['op:conv', '-"a b"']
@@ -64,7 +65,7 @@ def parse(query: str) -> list[Step]:
             parts.append([])
             at += 2
         else:
-            term, at = _term(query, at)
+            term, at = _term(query, at, own)
             parts[-1].append(term)
     if len(parts) > MOST_STEPS:
         raise BadQuery(f"the path has {len(parts)} steps; {MOST_STEPS} are the most")
@@ -83,17 +84,23 @@ def _step(terms: list[Term]) -> Step:
     return Step(tuple(terms))
 
 
-def _term(query: str, at: int) -> tuple[Term, int]:
+def _term(query: str, at: int, own: Collection[str]) -> tuple[Term, int]:
     start = at
     negated = query[at] == "-"
     at += negated
     field = ""
-    named = re.compile(r"([A-Za-z]+):(?!:)").match(query, at)
-    if named is not None:
+    named = re.compile(r"([^\W\d]\w*):(?!:)").match(query, at)
+    mine = next((name for name in own if named is not None and name.lower() == named[1].lower()), None)
+    if mine is None:
+        named = re.compile(r"([A-Za-z]+):(?!:)").match(query, at)
+    if mine is not None and named is not None:
+        field, at = mine, named.end()
+    elif named is not None:
         field, at = named[1].lower(), named.end()
         if field not in FIELDS:
             raise BadQuery(
-                f"no field {named[1]} (there are: {', '.join(FIELDS)}); to look for the text itself, put it in quotes"
+                f"no field {named[1]} (there are: {', '.join([*FIELDS, *own])}); "
+                "to look for the text itself, put it in quotes"
             )
     text, kind, at = _text(query, at)
     if not text:

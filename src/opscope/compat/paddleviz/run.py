@@ -11,7 +11,8 @@ from pathlib import Path
 import opscope.compat.paddleviz as own
 from opscope.compat.paddleviz import viz
 from opscope.errors import OpscopeError
-from opscope.tracers.script import as_main, execute, report_of
+from opscope.tracers.failing import report_of
+from opscope.tracers.script import as_main, execute
 
 
 def main(argv: list[str] | None = None) -> int:

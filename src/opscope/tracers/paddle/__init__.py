@@ -82,7 +82,7 @@ def start(options: Options) -> Session:
     return Session(
         options.caller,
         layers=layers_in(options.caller, options.model),
-        values=options.values,
+        values=bool(options.values),
         times=options.times,
         steps=options.steps,
     )

@@ -219,6 +219,8 @@ class Compilation:
         metrics = dict(_dict(entry.data))
         metrics["backward"] = entry.kind == "bwd_compilation_metrics"
         self.metrics.append(metrics)
+        if isinstance(reason := metrics.get("recompile_reason"), str) and not self.why:
+            self.why = " ".join(reason.split())[:400]
         if metrics.get("fail_type"):
             self.failed = f"{metrics.get('fail_type')}: {metrics.get('fail_reason') or 'no reason given'}"
 

@@ -43,7 +43,10 @@ class Break(NamedTuple):
 
 
 def add_outcome(capture: Capture, compilations: list[Compilation], suffixes: bool) -> None:
-    breaks = [_break(text, entry) for entry in compilations for text in entry.breaks]
+    # A frame that is tried twice breaks twice at one place.
+    breaks = list(
+        {(id(b.compilation), *b[:3]): b for b in (_break(t, e) for e in compilations for t in e.breaks)}.values()
+    )
     again = [entry for entry in compilations if entry.id.compile > 0]
     seams = [_seam(found, compilations, suffixes) for found in breaks]
     _add(

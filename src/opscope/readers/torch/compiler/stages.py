@@ -482,7 +482,7 @@ def _not_understood(graph: Printed) -> tuple[str, ...]:
 
 
 def _unplaced(graph: Printed, owners: Mapping[str, modules.Path]) -> Iterable[str]:
-    lost = [node.name for node in graph.nodes if not owners.get(node.name)]
+    lost = [node.name for node in graph.nodes if node.target != "get_attr" and not owners.get(node.name)]
     if lost:
         yield f"no module is known of {len(lost):,} operators: {shortened(lost)}"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from opscope.ir.measurements import Figures
+
 from .calls import Call
 from .log import FIELDS, Log
 from .memory import Memory
@@ -65,6 +67,7 @@ class Account:
     version: str
     lost: list[Lost]
     unseen: list[int]  # calls of modules in threads that were not recorded
+    statistics: dict[int, Figures]  # by value, where they were asked for
     unmeasured: dict[str, int]  # why the numbers of values could not be taken, and how often
     runs_compiled: bool  # what torch.compile compiled ran compiled; else as it is written
 

@@ -11,7 +11,7 @@ import numpy as np
 from opscope.ir import Capture, Frame, Gap, Graph, GraphBuilder, Origin, Pools, Stage, Table
 from opscope.ir.attributes import NESTED, SPARSE, UNPAIRED
 from opscope.ir.gaps import note
-from opscope.ir.measurements import TIMES, VALUES, times_table, values_table
+from opscope.ir.measurements import TIMES, VALUES, figures_table, times_table, values_table
 from opscope.tracers.torch.words import attribute, tensor_type
 
 from .account import Account, Columns
@@ -221,6 +221,8 @@ class _Assembly:
             tables[TIMES] = times_table(0, "node", range(self._count), nanoseconds)
         if self._log.measured:
             tables[VALUES] = values_table(0, self._log.measured)
+        if self._r.statistics:
+            tables[VALUES] = figures_table(0, self._r.statistics)
         for reason, count in self._r.unmeasured.items():
             self._warnings.append(f"the numbers of {count} results could not be taken ({reason})")
         return tables

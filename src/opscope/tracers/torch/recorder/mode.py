@@ -7,6 +7,7 @@ dictionary look-up where two would read nicer. benchmarks/bench_torch.py measure
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
@@ -14,9 +15,10 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, cast
 
-from opscope.ir.attributes import INSIDE, MASK_SHOWS, ROWS, WRITTEN_BEFORE
+from opscope.ir.attributes import FAILED, INSIDE, MASK_SHOWS, ROWS, WRITTEN_BEFORE
 from opscope.ir.measurements import measured
 from opscope.tracers.arguments import is_a
+from opscope.tracers.contract import STATISTICS
 from opscope.tracers.frames import frame_at, locals_of
 from opscope.tracers.torch import private
 from opscope.tracers.torch.words import numbers_of
@@ -31,9 +33,12 @@ from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
 from .regions import Region
 from .schemas import OFFSETS, OTHER, TENSOR, Schema
+from .statistics import Statistics
 from .wrapped import OPAQUE, described, plain
 
 _LONGEST_REASON = 200
+_LONGEST_ERROR = 2000
+_EMPTY = re.compile(r"^aten\.(?:new_)?empty|^aten\.resize_")  # they take memory, and write nothing there
 _ACCUMULATE_GRAD = 2**64 - 1  # what autograd gives as the sequence number of AccumulateGrad
 
 
@@ -49,7 +54,7 @@ class Recorder:
         base: FrameType | None,
         *,
         times: bool = False,
-        values: bool = False,
+        values: bool | str = False,
         lean: bool = False,
         fakes: FakeResults | None = None,
         before_write: Callable[[list[Any]], None] | None = None,
@@ -74,6 +79,8 @@ class Recorder:
         self._base = base
         self._times = times
         self._values = values
+        self.statistics = Statistics(torch) if values == STATISTICS else None
+        self._failing: tuple[int, tuple[int, ...], list[int]] | None = None
         self._lean = lean  # without the Python lines that operators are called from
         self._fakes = fakes
         self._before_write = before_write
@@ -173,7 +180,11 @@ class Recorder:
                 return func(*args, **kwargs) if run is None else run(func, args, kwargs)
             sequence = sequence_number() - 1
             began = clock() if times else 0.0
-            out = func(*args, **kwargs) if run is None else run(func, args, kwargs)
+            try:
+                out = func(*args, **kwargs) if run is None else run(func, args, kwargs)
+            except Exception as error:
+                self._fails(error, number, uses, constants, sequence)
+                raise
             took = clock() - began if times else 0.0
             is_locked = numbers and acquire()
             try:
@@ -234,7 +245,7 @@ class Recorder:
                 if times:
                     log.seconds.append(took)
                 if values:
-                    self._measured(out, written or [])
+                    self._measured(self._made(out, written or []), written or [], schema)
             except Exception as error:
                 self._lose(error, schema)
             except BaseException:
@@ -342,6 +353,8 @@ class Recorder:
         outside = self._memory.outside
         new = [(value, reference()) for value, reference in outside[self._seen_outside :]]
         self._seen_outside = len(outside)
+        if self._values:
+            self._measured([(value, tensor) for value, tensor in new if tensor is not None], [])
         wanted = {id(t): value for value, t in new if t is not None and self._memory.storage(value) not in self.named}
         while wanted and frame is not None and frame is not self._base:
             if not private.is_torch(self._torch, frame.f_code):
@@ -462,20 +475,51 @@ class Recorder:
 
     # -- measured, and lost -----------------------------------------------------------------------
 
-    def _measured(self, out: Any, written: list[Any]) -> None:
-        """The operator is recorded, whether its numbers can be read or not."""
-        try:
-            self._measure(out, written)
-        except Exception as error:
-            self.unmeasured[f"{type(error).__name__}: {' '.join(str(error).split())[:_LONGEST_REASON]}"] += 1
-
-    def _measure(self, out: Any, written: list[Any]) -> None:
+    def _made(self, out: Any, written: list[Any]) -> list[tuple[int, Any]]:
+        """The tensors that the last operator made and wrote, with their values."""
         tensors = _made_and_written(self._tensors(out), written)
-        made = self.log.output_value[len(self.log.output_value) - len(tensors) :]
-        for value, tensor in zip(made, tensors, strict=True):
-            numbers = numbers_of(self._torch, tensor)
-            if numbers is not None:
-                self.log.measured[value] = measured(numbers)
+        return list(zip(self.log.output_value[len(self.log.output_value) - len(tensors) :], tensors, strict=True))
+
+    def _measured(self, found: list[tuple[int, Any]], written: list[Any], schema: Schema | None = None) -> None:
+        """The operator is recorded, whether its numbers can be read or not."""
+        writes = {id(tensor) for tensor in written}
+        if schema is not None and _EMPTY.search(schema.name):
+            if self.statistics is not None:
+                for value, _ in found:
+                    self.statistics.made_empty(self._memory.storage(value))
+            return
+        for value, tensor in found:
+            try:
+                if self.statistics is not None:
+                    self.statistics.take(value, tensor, self._memory.storage(value), id(tensor) in writes)
+                elif (numbers := numbers_of(self._torch, tensor)) is not None:
+                    self.log.measured[value] = measured(numbers)
+            except Exception as error:
+                self.unmeasured[f"{type(error).__name__}: {' '.join(str(error).split())[:_LONGEST_REASON]}"] += 1
+
+    def _fails(self, error: Exception, number: int, uses: list[int], constants: list[Any], sequence: int) -> None:
+        """An operator raised. It is recorded when that ends the recording: programs may go on after an exception."""
+        try:
+            active = self._calls.active.get(threading.get_ident())
+            call, _, stop, around = active[-1] if active else (-1, None, self._base, 0)
+            place = 0 if self._lean else self._places.at(self._caller()(frame_at(2)), stop, around)
+            state = IN_BACKWARD if self._current_node() is not None else 0
+            told = [*constants, FAILED, f"{type(error).__name__}: {str(error)[:_LONGEST_ERROR]}"]
+            self._failing = self.log.count, (number, self._constant(told), call, place, state, sequence), list(uses)
+        except Exception:  # the user's own exception is what counts
+            self._failing = None
+
+    def ends_failing(self) -> bool:
+        """The recording ends with an exception: note the operator that raised it, if one did and nothing ran since."""
+        if self._failing is None or self._failing[0] != self.log.count:
+            return False
+        _, fields, uses = self._failing
+        self.log.uses.fromlist(uses)
+        ends = len(self.log.uses), len(self.log.output_value)
+        self.log.rows.extend(pack(*fields, NO_SEQUENCE, 0, *ends))
+        if self._times:
+            self.log.seconds.append(0.0)
+        return True
 
     def _lose(self, error: Exception | None, schema: Schema, types: Any = ()) -> None:
         """An operator ran and is not recorded. Of the exception only the text is kept: its frames hold tensors."""

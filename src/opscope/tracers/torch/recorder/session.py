@@ -53,9 +53,10 @@ class Session(session.Session):
         optimizers: Sequence[tuple[str, Any]] = (),
         arguments: Sequence[tuple[str, Any]] = (),
         hide_root: bool = False,
-        values: bool = False,
+        values: bool | str = False,
         times: bool = False,
         steps: int | None = None,
+        after_step: Callable[[], None] | None = None,
         lean: bool = False,
         fakes: Any = None,
         before_write: Callable[[list[Any]], None] | None = None,
@@ -76,6 +77,7 @@ class Session(session.Session):
         self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
         self._steps: list[StepEnd] = []
         self._most_steps = steps
+        self._when_stepped = after_step
         self._stepping: list[tuple[int, int]] = []
         self._sequence = private.sequence_number(torch)
         self._first_sequence = self._sequence() if self._sequence else 0
@@ -130,6 +132,9 @@ class Session(session.Session):
         return self._recorder.log.count
 
     # -- the end --------------------------------------------------------------------------------
+
+    def fails(self) -> None:
+        self._recorder.ends_failing()
 
     def finish(self, result: Any = None) -> Capture:
         try:
@@ -199,6 +204,7 @@ class Session(session.Session):
             version=str(self._torch.__version__),
             lost=self._recorder.lost,
             unseen=self._calls.unseen,
+            statistics=self._recorder.statistics.finish() if self._recorder.statistics is not None else {},
             unmeasured=dict(self._recorder.unmeasured),
             runs_compiled=self._compiled is not None,
         )
@@ -275,6 +281,11 @@ class Session(session.Session):
                 name = self._optimizers[key][0]
                 self._steps.append(StepEnd(key, name, type(optimizer).__name__, began, self.count))
                 break
+        if self._when_stepped is not None and not self._stepping and self._recorder.is_on:
+            if self._recorder.statistics is not None and self._recorder.statistics.has_nan():
+                raise SystemExit  # as if the script ended here: what was recorded is kept
+            self._when_stepped()
+            return
         if not self._recorder.is_on or self._most_steps is None:
             return
         # Where there are several optimizers, a step is over when each has made its own.

@@ -1,0 +1,291 @@
+"""Where numbers that are not finite were born: the operators that made them of finite ones, in order.
+
+An operator that gets NaN or an infinite number and hands it on only spreads it. Some infinite numbers are meant: a mask
+holds −inf, a search for a minimum begins with inf. They count only once they become NaN, or come out at the end.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from opscope.errors import OpscopeError
+from opscope.ir import NULL, PHASES, ROLES, Capture, Graph
+from opscope.ir.facts import VALUES
+from opscope.ir.pools import text_to_attrs
+from opscope.ir.rows import Rows
+
+_FINITE, _MEANT, _BAD = range(3)
+_FILLS = re.compile(
+    r"(?:^|\.)(?:masked_fill|full|full_like|new_full|fill|fill_diagonal|scalar_tensor|where|constant_pad_nd|lift_fresh"
+    r"|lift_fresh_copy|_assert_\w+|tensor|index_fill|masked_scatter|triu|tril)_?(?:\.|$)"
+)
+_KEPT = ("parameter", "buffer", "state")
+_SHOWN = ("min", "max", "mean", "rms", "nan", "inf", "zeros")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A tensor that an operator read or made: what it is called, its type, and its statistics as far as known."""
+
+    name: str
+    type: str
+    figures: dict[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "type": self.type, **{name: _plain(f) for name, f in self.figures.items()}}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An operator that made numbers that are not finite of finite ones; or a parameter, a buffer or an input that came
+    with them (then `op` is its role, and `name` what it is called)."""
+
+    op: str
+    path: str
+    phase: str
+    file: str
+    line: int
+    kind: str  # "nan" or "inf"
+    inputs: list[Seen] = field(default_factory=list[Seen])
+    outputs: list[Seen] = field(default_factory=list[Seen])
+    name: str = ""
+    node: int = -1  # -1: it is a value from outside
+    forward: Origin | None = None  # of an operator of the backward pass: what it differentiates
+    spread: int = 0  # how many operators after it got what it made
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "op": self.op,
+            "path": self.path,
+            "phase": self.phase,
+            "file": self.file,
+            "line": self.line,
+            "kind": self.kind,
+            "name": self.name,
+            "node": self.node,
+            "inputs": [seen.to_dict() for seen in self.inputs],
+            "outputs": [seen.to_dict() for seen in self.outputs],
+            "forward": self.forward.to_dict() if self.forward is not None else None,
+            "spread": self.spread,
+        }
+
+    def __str__(self) -> str:
+        where = f" at {self.file}:{self.line}" if self.file else ""
+        called = f" {self.name}" if self.name else ""
+        inside = f" in {self.path}" if self.path else ""
+        return f"{self.kind}: {self.op}{called}{inside} ({self.phase}){where}"
+
+
+class _Figures(NamedTuple):
+    """What is known of each value: how many numbers are NaN, infinite, negative infinite; -1: not measured."""
+
+    nan: Any
+    inf: Any
+    negative: Any
+    columns: dict[str, Any]
+
+
+def origins(capture: Capture, stage: int = 0) -> list[Origin]:
+    """The origins in a recording with `values=True` or `values="stats"`, the first one first."""
+    graph = capture.stages[stage].graph
+    figures = _figures(capture, stage, graph)
+    if figures is None:
+        raise OpscopeError(
+            "the capture holds no statistics of tensors: record with values='stats' "
+            "(opscope trace --values stats, or opscope nan SCRIPT)"
+        )
+    return _Search(graph, figures).found()
+
+
+def _figures(capture: Capture, stage: int, graph: Graph) -> _Figures | None:
+    columns: dict[str, Any] = {name: np.full(graph.n_values, np.nan) for name in (*_SHOWN, "neginf")}
+    seen = False
+    for table in capture.facts(VALUES.name, stage):
+        for name, found in columns.items():
+            column = table.columns.get(name)
+            if column is not None:
+                rows = table.index[column.known]
+                found[rows] = np.asarray(column.values, dtype=np.float64)[column.known]
+                seen = seen or name in ("nan", "inf")
+    if not seen:
+        return None
+    nan, inf, negative = (np.nan_to_num(columns[name], nan=-1) for name in ("nan", "inf", "neginf"))
+    return _Figures(nan, inf, negative, columns)
+
+
+class _Search:
+    def __init__(self, graph: Graph, figures: _Figures) -> None:
+        self.graph, self.figures, self.rows = graph, figures, Rows(graph)
+        self.state = np.zeros(graph.n_values, dtype=np.int8)
+        self.blame = np.full(graph.n_values, -1, dtype=np.int64)  # the origin that a value's state comes from
+        self.origins: list[tuple[int, int, str]] = []  # node or -1, value, kind
+        self.spread: list[int] = []
+        self.meant: list[tuple[int, int]] = []  # fills with infinite numbers: node, value
+
+    def found(self) -> list[Origin]:
+        rows = self.rows
+        for value in np.flatnonzero(self.graph.value_producer < 0).tolist():
+            self._from_outside(value)
+        for node in range(self.graph.n_nodes):
+            self._visit(node, [value for value in rows.used(node) if value >= 0], rows.made(node))
+        if not self.origins:
+            self._meant_after_all()
+        order = sorted(range(len(self.origins)), key=lambda i: (self.origins[i][0] >= 0, i))
+        return [self._origin(*self.origins[i], self.spread[i]) for i in order]
+
+    def _is(self, value: int) -> tuple[bool, bool]:
+        """(has NaN, has infinite numbers)"""
+        return self.figures.nan[value] > 0, self.figures.inf[value] > 0
+
+    def _from_outside(self, value: int) -> None:
+        nan, inf = self._is(value)
+        if not nan and not inf:
+            return
+        role = ROLES[int(self.graph.value_role[value])]
+        if not nan and role not in ("parameter", "state"):
+            # A mask that is added to scores, or a limit: all of it negative, or a single number.
+            only_negative = self.figures.negative[value] >= self.figures.inf[value]
+            if only_negative or self._is_number(value):
+                self.state[value] = _MEANT
+                self.meant.append((-1, value))
+                return
+        self.state[value] = _BAD
+        self.blame[value] = self._add(-1, value, "nan" if nan else "inf")
+
+    def _is_number(self, value: int) -> bool:
+        return self.graph.value(value).type.shape == ()
+
+    def _visit(self, node: int, used: list[int], made: list[int]) -> None:
+        states = [int(self.state[value]) for value in used]
+        worst = max(states, default=_FINITE)
+        blamed = next((int(self.blame[v]) for v, s in zip(used, states, strict=True) if s == _BAD), -1)
+        is_new, kind, at = False, "inf", -1
+        for value in made:
+            nan, inf = self._is(value)
+            if self.figures.nan[value] < 0:  # not measured: what it shows is what was read
+                self.state[value], self.blame[value] = worst, blamed
+            elif not nan and not inf:
+                self.state[value] = _FINITE
+            elif worst == _BAD:
+                self.state[value], self.blame[value] = _BAD, blamed
+            elif not nan and self._may_be_meant(node, value, worst):
+                self.state[value] = _MEANT
+                if worst == _FINITE:
+                    self.meant.append((node, value))
+            else:
+                is_new, at = True, value if at < 0 else at
+                kind = "nan" if nan else kind
+                self.state[value] = _BAD
+        if worst == _BAD and blamed >= 0 and any(self.state[value] == _BAD for value in made):
+            self.spread[blamed] += 1
+        if is_new:
+            number = self._add(node, at, kind)
+            for value in made:
+                if self.state[value] == _BAD and self.blame[value] < 0:
+                    self.blame[value] = number
+
+    def _may_be_meant(self, node: int, value: int, worst: int) -> bool:
+        """Infinite numbers, none NaN: written down as a mask or a limit is, or handed on."""
+        if ROLES[self.graph.value_role[self.graph.value_storage[value]]] in _KEPT:
+            return False  # nobody means infinite weights
+        if worst == _MEANT:
+            return True
+        if _FILLS.search(self.graph.node(node).op) is None:
+            return False
+        attrs = text_to_attrs(self.graph.pools.attr_texts[int(self.graph.node_attrs[node])])
+        return any(isinstance(item, float) and math.isinf(item) for item in _numbers(attrs))
+
+    def _meant_after_all(self) -> None:
+        """Nothing went wrong on the way, but what comes out, or is kept, is infinite: then it was the fills."""
+        kept = [int(self.graph.value_storage[v]) for v in range(self.graph.n_values) if self.state[v] == _MEANT]
+        ends = [int(v) for v in self.graph.outputs if self.state[v] == _MEANT and self._is_number(int(v))]
+        if ends or any(ROLES[self.graph.value_role[owner]] in _KEPT for owner in kept):
+            for node, value in self.meant:
+                self._add(node, value, "inf")
+
+    def _add(self, node: int, value: int, kind: str) -> int:
+        self.origins.append((node, value, kind))
+        self.spread.append(0)
+        return len(self.origins) - 1
+
+    # -- what to say of one -----------------------------------------------------------------------
+
+    def _origin(self, node: int, value: int, kind: str, spread: int) -> Origin:
+        graph = self.graph
+        if node < 0:
+            return self._outside(value, kind, spread)
+        at = graph.node(node)
+        forward = self._forward(node) if at.phase in ("backward", "recompute") else None
+        file, line = self._line(node)
+        return Origin(
+            op=at.op,
+            path=at.path,
+            phase=at.phase,
+            file=file,
+            line=line,
+            kind=kind,
+            inputs=[self._seen(v, name) for v, name in self._inputs(node)],
+            outputs=[self._seen(v, "") for v in self.rows.made(node)],
+            node=node,
+            forward=forward,
+            spread=spread,
+        )
+
+    def _outside(self, value: int, kind: str, spread: int) -> Origin:
+        graph = self.graph
+        readers = np.flatnonzero(graph.use_value == value)
+        first = int(graph.use_node[readers[0]]) if len(readers) else -1
+        path = graph.node(first).path if first >= 0 else ""
+        seen = self._seen(value, "")
+        phase = PHASES[int(graph.node_phase[first])] if first >= 0 else "forward"
+        role = ROLES[int(graph.value_role[value])]
+        return Origin(role, path, phase, "", 0, kind, [], [seen], seen.name, -1, None, spread)
+
+    def _inputs(self, node: int) -> Iterator[tuple[int, str]]:
+        strings = self.rows.strings
+        for value, name in zip(self.rows.used(node), self.rows.arguments(node), strict=True):
+            if value != NULL:
+                yield value, strings[name]
+
+    def _seen(self, value: int, name: str) -> Seen:
+        graph = self.graph
+        own = graph.pools.strings[int(graph.value_name[value])]
+        figures = {key: float(self.figures.columns[key][value]) for key in _SHOWN}
+        known = {key: figure for key, figure in figures.items() if not math.isnan(figure)}
+        return Seen(own or name, str(graph.value(value).type), known)
+
+    def _line(self, node: int) -> tuple[str, int]:
+        frame = self.rows.users_frame(node) or self.rows.frame(node)
+        return (frame.file, frame.line) if frame is not None else ("", 0)
+
+    def _forward(self, node: int) -> Origin | None:
+        links = self.graph.links_of("grad")
+        found = links.source[links.target == node]
+        if not len(found):
+            return None
+        at = self.graph.node(int(found[0]))
+        file, line = self._line(at.index)
+        inputs = [self._seen(v, name) for v, name in self._inputs(at.index)]
+        outputs = [self._seen(v, "") for v in self.rows.made(at.index)]
+        return Origin(at.op, at.path, at.phase, file, line, "", inputs, outputs, node=at.index)
+
+
+def _numbers(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for item in cast("dict[str, Any]", value).values():
+            yield from _numbers(item)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _numbers(item)
+    else:
+        yield value
+
+
+def _plain(figure: float) -> float | int | str:
+    return str(figure) if not math.isfinite(figure) else int(figure) if figure == int(figure) else figure
