@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 import opscope
+from opscope.analysis.diff.compiled_limits import exceeded_in
+from opscope.analysis.diff.kernels import KernelDiff, compare_kernels
 from opscope.analysis.diff.limits import FIGURES, Limit, exceeded, parse
 from opscope.analysis.diff.report import Compared, Line, headline, lines
 from opscope.capture import Capture
@@ -29,6 +31,8 @@ _COLOURS = {
     "removed": "red",
     "added": "green",
 }
+
+_KERNELS = {"split": "split", "merged": "fused", "added": "added", "removed": "removed"}
 
 
 @click.command()
@@ -71,6 +75,8 @@ def command(
 
     Figures for --fail-on, each about the difference: nodes values edges macs flops params memory activations.
     Counts of changes: changes fused split rewritten changed moved removed added.
+    Of compiled captures, about B alone (with a sign, as in breaks>+0, about the difference): breaks recompiles
+    kernels, and kernels(QUERY), where kernels(scope:layers.*.mlp)>1 asks every module that fits.
     """
     limits = [parse(text) for text in conditions]
     first = opscope.open(before)
@@ -87,6 +93,7 @@ def command(
     else:
         one = _pair(first, second, before, after, from_stage, to_stage)
         comparisons, whole = [one[0]], one
+    kernels = compare_kernels(first, second) if after is not None and not (from_stage or to_stage) else None
     if out is not None:
         from opscope.export.html import render, render_compared
 
@@ -101,10 +108,15 @@ def command(
             file.write(text.encode("utf-8", "backslashreplace"))
         click.echo(f"{out}: written", err=True)
     elif as_json:
-        click.echo(to_json(_json(comparisons, along)))
+        found = _json(comparisons, along)
+        click.echo(to_json({**found, "kernels": kernels.to_dict()} if kernels is not None else found))
     else:
         _print(comparisons, every)
-    failed = _failures(limits, *whole)
+    if kernels is not None and not as_json and out is None:
+        _print_kernels(kernels)
+    failed = _failures([limit for limit in limits if not limit.is_compiled], *whole)
+    earlier = first if after is not None else None
+    failed += [why for limit in limits if limit.is_compiled if (why := exceeded_in(limit, earlier, second)) is not None]
     for line in failed:
         click.echo(f"fails: {line}", err=True)
     context.exit(1 if failed else 0)
@@ -173,6 +185,22 @@ def _echo(line: Line) -> None:
         click.secho(text, fg=_COLOURS[line.style])
     else:
         click.secho(text, bold=line.style == "title" or None, dim=line.style == "dim" or None)
+
+
+def _print_kernels(found: KernelDiff) -> None:
+    click.echo()
+    _echo(Line(f"kernels: {found.before:,} → {found.after:,}", "title"))
+    if not found.changes:
+        _echo(Line("  every kernel computes what it did", "dim"))
+    for change in found.changes:
+        style = {"split": "split", "merged": "fused", "added": "added", "removed": "removed"}.get(
+            change.kind, "changed"
+        )
+        _echo(Line(f"  {change.kind}: {change.sentence()}  [{change.stage}]", style))
+    for text in found.breaks:
+        _echo(Line(f"  new graph break: {text}", "removed"))
+    if found.recompiles[0] != found.recompiles[1]:
+        _echo(Line(f"  recompilations: {found.recompiles[0]:,} → {found.recompiles[1]:,}", "changed"))
 
 
 def _failures(
