@@ -7,6 +7,7 @@ the clone (pip's cache, and ours under ~/.cache/opscope), so a second run or a s
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 import shutil
@@ -204,7 +205,19 @@ def browser(session: nox.Session) -> None:
     if not shutil.which("chromium"):
         install_debian(session, "chromium")
     session.install("-e", ".", *requirements("browser"))
-    session.run("pytest", "tests/browser", *session.posargs)
+    session.run("pytest", "tests/browser", *session.posargs, env={"OPSCOPE_AXE": str(_axe(session))})
+
+
+def _axe(session: nox.Session) -> Path:
+    """What looks for barriers in the page, in a folder of its own: the viewer lane installs at the same time."""
+    needed(session, "npm")
+    wanted = json.loads(Path("viewer/package.json").read_text(encoding="utf-8"))["devDependencies"]["axe-core"]
+    folder = Path(session.create_tmp()).resolve() / "axe"
+    folder.mkdir(exist_ok=True)
+    with session.chdir(folder):
+        install = ("npm", "install", "--no-save", "--no-audit", "--no-fund", f"axe-core@{wanted}")
+        session.run(*install, external=True, silent=True)
+    return folder / "node_modules/axe-core/axe.min.js"
 
 
 def install_debian(session: nox.Session, package: str) -> None:

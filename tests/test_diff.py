@@ -6,6 +6,7 @@ import json
 import random
 from copy import deepcopy
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import opscope
 from commands import good
-from conftest import DATA
+from conftest import DATA, TESTS
 from diffing import Row, built, network, rebuilt
 from opscope.analysis.diff import Diff, compare
 from opscope.analysis.diff.sequence import align
@@ -22,6 +23,7 @@ from opscope.ir import Graph, GraphBuilder, Pools, StageLink
 from opscope.ir.columns import frozen
 from opscope.ir.enumerations import CHANGE_CLASSES
 from strategies import graphs
+from test_find import build as described
 
 _MIRROR = {"added": "removed", "removed": "added", "fused": "split", "split": "fused"}
 
@@ -41,6 +43,17 @@ def mirrored(diff: Diff) -> set[tuple[object, ...]]:
 
 def told(diff: Diff) -> set[tuple[object, ...]]:
     return {(c.kind, tuple(sorted(c.before)), tuple(sorted(c.after))) for c in diff.changes}
+
+
+CASES = json.loads((TESTS / "diff_cases.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_what_the_page_finds_too(case: dict[str, Any]) -> None:
+    """viewer/test/engine/compare.test.ts holds the page to the same cases."""
+    diff = compare(described(case["before"]), described(case["after"]))
+    found = [[change.kind, list(change.before), list(change.after), change.detail] for change in diff.changes]
+    assert found == case["changes"]
 
 
 # -- properties -------------------------------------------------------------------------------------

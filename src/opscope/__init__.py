@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opscope.capture import Capture
-    from opscope.diffing import diff, passes
+    from opscope.diffing import diff, diverge, passes
     from opscope.errors import BadInput, OpscopeError
     from opscope.ir import Graph, Node, Value
     from opscope.opening import open
@@ -29,6 +29,7 @@ __all__ = [
     "OpscopeError",
     "Value",
     "diff",
+    "diverge",
     "formula",
     "open",
     "passes",
@@ -47,6 +48,7 @@ _HOMES = {
     "OpscopeError": "errors",
     "Value": "ir",
     "diff": "diffing",
+    "diverge": "diffing",
     "formula": "statistics",
     "open": "opening",
     "passes": "diffing",

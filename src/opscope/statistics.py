@@ -23,6 +23,9 @@ from opscope.ops import formula
 __all__ = ["Stats", "StatsTable", "formula", "stats"]
 
 
+_HIDDEN = frozenset(("own", "scope"))
+
+
 class StatsTable:
     """A table of costs: `print` it, look at it in a notebook, or take its `rows`."""
 
@@ -36,8 +39,9 @@ class StatsTable:
 
     def each_row(self) -> Iterator[Row]:
         """The same one by one, for tables of a million rows."""
-        hidden = ("own", "scope")
-        return ({key: figure for key, figure in row.items() if key not in hidden} for row in self.report.rows)
+        for row in self.report.rows:
+            row = row if _HIDDEN.isdisjoint(row) else {key: row[key] for key in row if key not in _HIDDEN}
+            yield row
 
     def __len__(self) -> int:
         return len(self.report.rows)

@@ -80,7 +80,7 @@ def test_passes_that_changed_nothing_are_dimmed_and_can_be_hidden(page: Page, pa
     ready(page, passes)
     dimmed = page.locator(".stage.unchanged .stage-name")
     assert dimmed.all_text_contents() == ["1_FoldConstantPass20", "3_AutoMixPrecisionPass19", "6_EliminateBarrierPass7"]
-    expect(page.locator(".stage.unchanged").first).to_have_css("opacity", "0.75")
+    expect(page.locator(".stage.unchanged").first).to_have_css("border-style", "dashed")
     rewrite = page.locator(".stage[data-stage='2']")
     expect(rewrite.locator(".change-badge")).to_have_text("R1")
     expect(rewrite.locator(".change-fill.rewritten")).to_have_count(1)

@@ -230,7 +230,7 @@ def test_rows_and_lines_by_the_keys(page: Page, simple: str) -> None:
     ready(page, simple)
     page.get_by_role("tab", name="Table").click()
     page.evaluate("opscope.idle()")
-    page.get_by_role("grid").focus()
+    page.locator(".low .virtual").focus()
     press(page, "ArrowDown", "ArrowDown")
     assert state(page)["selection"] == [1]
     page.evaluate("opscope.find('op:multiply phase:forward')")

@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 import opscope
+from opscope.analysis.diff.compiled_limits import exceeded_in
+from opscope.analysis.diff.kernels import KernelDiff, compare_kernels
 from opscope.analysis.diff.limits import FIGURES, Limit, exceeded, parse
 from opscope.analysis.diff.report import Compared, Line, headline, lines
 from opscope.capture import Capture
@@ -30,6 +32,8 @@ _COLOURS = {
     "added": "green",
 }
 
+_KERNELS = {"split": "split", "merged": "fused", "added": "added", "removed": "removed"}
+
 
 @click.command()
 @click.argument("before", metavar="A", type=click.Path(path_type=Path))
@@ -37,6 +41,7 @@ _COLOURS = {
 @click.option("--from", "from_stage", metavar="STAGE", help="The stage of A to compare (default: the first).")
 @click.option("--to", "to_stage", metavar="STAGE", help="The stage of B (without B: of A) to compare with.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@click.option("--values", is_flag=True, help="Compare the numbers of two recordings: where they stop agreeing.")
 @click.option("--html", "out", type=click.Path(path_type=Path), metavar="OUT", help="Write a self-contained HTML page.")
 @click.option("--all", "every", is_flag=True, help="Show every change, however many.")
 @click.option(
@@ -54,6 +59,7 @@ def command(
     from_stage: str | None,
     to_stage: str | None,
     as_json: bool,
+    values: bool,
     out: Path | None,
     every: bool,
     conditions: tuple[str, ...],
@@ -65,19 +71,29 @@ def command(
     opscope diff outs                                 what each pass did, stage by stage
     opscope diff outs --from 0_Origin --to 5_FuseOperatorPass
     opscope diff old.pt2 new.pt2 --fail-on 'macs>+5%' --fail-on 'params>0'
+    opscope diff eager.opscope port.opscope --values  where their numbers stop agreeing
 
     Figures for --fail-on, each about the difference: nodes values edges macs flops params memory activations.
     Counts of changes: changes fused split rewritten changed moved removed added.
+    Of compiled captures, about B alone (with a sign, as in breaks>+0, about the difference): breaks recompiles
+    kernels, and kernels(QUERY), where kernels(scope:layers.*.mlp)>1 asks every module that fits.
     """
     limits = [parse(text) for text in conditions]
     first = opscope.open(before)
     second = opscope.open(after) if after is not None else first
+    if values:
+        if after is None or out is not None or limits or from_stage is not None or to_stage is not None:
+            raise OpscopeError("--values compares two recordings, A and B, and goes with --json alone")
+        found = opscope.diverge(first, second)
+        click.echo(to_json(found.to_dict()) if as_json else str(found))
+        return
     along = after is None and from_stage is None and to_stage is None
     if along:
         comparisons, whole = _along(first, before)
     else:
         one = _pair(first, second, before, after, from_stage, to_stage)
         comparisons, whole = [one[0]], one
+    kernels = compare_kernels(first, second) if after is not None and not (from_stage or to_stage) else None
     if out is not None:
         from opscope.export.html import render, render_compared
 
@@ -92,10 +108,15 @@ def command(
             file.write(text.encode("utf-8", "backslashreplace"))
         click.echo(f"{out}: written", err=True)
     elif as_json:
-        click.echo(to_json(_json(comparisons, along)))
+        found = _json(comparisons, along)
+        click.echo(to_json({**found, "kernels": kernels.to_dict()} if kernels is not None else found))
     else:
         _print(comparisons, every)
-    failed = _failures(limits, *whole)
+    if kernels is not None and not as_json and out is None:
+        _print_kernels(kernels)
+    failed = _failures([limit for limit in limits if not limit.is_compiled], *whole)
+    earlier = first if after is not None else None
+    failed += [why for limit in limits if limit.is_compiled if (why := exceeded_in(limit, earlier, second)) is not None]
     for line in failed:
         click.echo(f"fails: {line}", err=True)
     context.exit(1 if failed else 0)
@@ -164,6 +185,22 @@ def _echo(line: Line) -> None:
         click.secho(text, fg=_COLOURS[line.style])
     else:
         click.secho(text, bold=line.style == "title" or None, dim=line.style == "dim" or None)
+
+
+def _print_kernels(found: KernelDiff) -> None:
+    click.echo()
+    _echo(Line(f"kernels: {found.before:,} → {found.after:,}", "title"))
+    if not found.changes:
+        _echo(Line("  every kernel computes what it did", "dim"))
+    for change in found.changes:
+        style = {"split": "split", "merged": "fused", "added": "added", "removed": "removed"}.get(
+            change.kind, "changed"
+        )
+        _echo(Line(f"  {change.kind}: {change.sentence()}  [{change.stage}]", style))
+    for text in found.breaks:
+        _echo(Line(f"  new graph break: {text}", "removed"))
+    if found.recompiles[0] != found.recompiles[1]:
+        _echo(Line(f"  recompilations: {found.recompiles[0]:,} → {found.recompiles[1]:,}", "changed"))
 
 
 def _failures(

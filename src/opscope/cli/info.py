@@ -5,7 +5,10 @@ from __future__ import annotations
 import click
 
 from opscope.analysis import summary
+from opscope.analysis.diff.compiled_limits import exceeded_in
+from opscope.analysis.diff.limits import parse
 from opscope.capture import Capture
+from opscope.errors import OpscopeError
 
 from .common import opened
 from .streams import to_json
@@ -14,12 +17,27 @@ from .streams import to_json
 @click.command()
 @opened
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
-def command(capture: Capture, as_json: bool) -> None:
+@click.option(
+    "--fail-on",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Exit with 1 if this holds of the compiled code, such as 'breaks>0' (repeatable; see `opscope diff --help`).",
+)
+@click.pass_context
+def command(context: click.Context, capture: Capture, as_json: bool, conditions: tuple[str, ...]) -> None:
     """Describe X: operators, modules, phases, gradients, kernels, and what is missing."""
+    limits = [parse(text) for text in conditions]
+    for limit in limits:
+        if not limit.is_compiled:
+            raise OpscopeError(f"--fail-on {limit.text!r} is about a difference: opscope diff A B --fail-on …")
     if as_json:
         click.echo(to_json(summary.info(capture)))
-        return
-    from .describe import console, describe
+    else:
+        from .describe import console, describe
 
-    ctx = click.get_current_context()
-    console().print(describe(capture, ctx.params["file"].name))
+        console().print(describe(capture, context.params["file"].name))
+    failed = [why for limit in limits if (why := exceeded_in(limit, None, capture)) is not None]
+    for line in failed:
+        click.echo(f"fails: {line}", err=True)
+    context.exit(1 if failed else 0)

@@ -1,15 +1,15 @@
 """Rows as JSON, printed as they are made: as `json.dumps(…, indent=2)` prints them, for any number of them.
 
-Python's own writer of indented JSON is slow and keeps all of the text; only the outer two levels are indented here by
-hand, and rows that hold lists or objects are left to it.
+Python's own writer of indented JSON is slow and keeps all of the text. The one in C cannot indent, but takes any text
+between two entries of an object: a row without objects in it is written by it alone.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
-from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, cast
 
 import click
@@ -35,35 +35,58 @@ def print_rows(rows: Iterable[dict[str, Any]], margin: str = "") -> None:
     click.echo(f"\n{margin}]", nl=False)
 
 
+def print_lines(lines: Iterator[str]) -> None:
+    """Lines of text, many at a time."""
+    while block := list(islice(lines, _BLOCK)):
+        click.echo("\n".join(block))
+
+
 class _Indented:
     """Objects and what is in them, as `json.dumps` with `indent=2` has them inside of something that is indented so."""
 
     def __init__(self, margin: str) -> None:
         self._margin = margin
-        is_ascii = not takes_every_text()
-        self._plain = json.JSONEncoder(ensure_ascii=is_ascii).encode
-        self._string = encode_basestring_ascii if is_ascii else encode_basestring
-        self._spell: dict[type, Callable[[Any], str]] = {
-            str: self._string,
-            int: int.__repr__,
-            bool: lambda value: "true" if value else "false",
-            type(None): lambda value: "null",
-        }
+        self._is_ascii = not takes_every_text()
+        self._plain = json.JSONEncoder(ensure_ascii=self._is_ascii).encode
+        self._flat = lru_cache(self._flat_encoder)
 
     def text(self, value: Any) -> str:
         return self._text(value, self._margin)
 
     def _text(self, value: Any, margin: str) -> str:
-        kind = cast("type[object]", type(value))
-        spell = self._spell.get(kind)
-        if spell is not None:
-            return spell(value)
         inner = margin + "  "
         if isinstance(value, dict) and value:
-            entries = cast("dict[str, Any]", value)
-            lines = [f"{self._string(key)}: {self._text(item, inner)}" for key, item in entries.items()]
-            return "{\n" + inner + f",\n{inner}".join(lines) + f"\n{margin}}}"
+            return (
+                "{\n"
+                + inner
+                + f",\n{inner}".join(self._entries(cast("dict[str, Any]", value), inner))
+                + f"\n{margin}}}"
+            )
         if isinstance(value, list | tuple) and value:
             lines = [self._text(item, inner) for item in cast("Sequence[Any]", value)]
             return "[\n" + inner + f",\n{inner}".join(lines) + f"\n{margin}]"
         return self._plain(cast("object", value))
+
+    def _entries(self, entries: dict[str, Any], margin: str) -> Iterator[str]:
+        """The entries of an object. Those that hold nothing else are left to the encoder in C, many at a time."""
+        flat = self._flat(margin)
+        if _HOLDING.isdisjoint(map(type, entries.values())):
+            yield flat(entries)[1:-1]
+            return
+        plain: dict[str, Any] = {}
+        for key, item in entries.items():
+            if type(item) not in _HOLDING:
+                plain[key] = item
+                continue
+            if plain:
+                yield flat(plain)[1:-1]
+                plain = {}
+            yield f"{self._plain(key)}: {self._text(item, margin)}"
+        if plain:
+            yield flat(plain)[1:-1]
+
+    def _flat_encoder(self, margin: str) -> Callable[[Any], str]:
+        return json.JSONEncoder(ensure_ascii=self._is_ascii, separators=(f",\n{margin}", ": ")).encode
+
+
+_HOLDING = frozenset((dict, list, tuple))

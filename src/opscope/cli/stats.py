@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
+from opscope.analysis.costs.stats import GraphStats
 from opscope.capture import Capture
 
 from .common import STAGE, opened
-from .rows import print_rows
+from .rows import print_lines, print_rows
 from .streams import to_json
 
 BY = ("module", "op", "kind", "node", "kernel", "phase")
@@ -69,15 +70,12 @@ def command(
         top = _ROWS
     stats = of_capture(capture, stage)
     if style == "megengine":
-        from opscope.export.megengine.style import print_stats
-
-        print_stats(stats, by, as_json=form == "json")
+        _print_as_megengine(stats, by, as_json=form == "json")
         return
     options: dict[str, Any] = {"columns": columns, "depth": depth, "sort": sort, "top": top, "fold": not no_fold}
     found = stats.table(by, device=device, **options)
     if form == "json":
-        total = to_json(stats.totals()).replace("\n", "\n  ")
-        click.echo(f'{{\n  "total": {total},\n  "rows": ', nl=False)
+        click.echo(f'{{\n  "total": {_inner(stats.totals())},\n  "rows": ', nl=False)
         print_rows(found.each_row(), "  ")
         click.echo("\n}")
     elif form == "csv":
@@ -92,3 +90,23 @@ def command(
         print_table(stats, found.report)
     else:
         click.echo("\n".join([cost_tables.plain(found.report), "", *cost_tables.summary(stats, found.report)]))
+
+
+def _print_as_megengine(stats: GraphStats, by: str, *, as_json: bool) -> None:
+    from opscope.export.megengine.style import tables_of
+
+    found = tables_of(stats, by)
+    if not as_json:
+        print_lines(found.lines())
+        return
+    click.echo(f'{{\n  "total": {_inner(found.total._asdict())}', nl=False)
+    for name, table in found.tables.items():
+        click.echo(f',\n  "{name}": ', nl=False)
+        print_rows(table.rows(), "  ")
+    for name, missing in found.missing().items():
+        click.echo(f',\n  "{name}": {_inner(missing)}', nl=False)
+    click.echo("\n}")
+
+
+def _inner(data: Any) -> str:
+    return to_json(data).replace("\n", "\n  ")

@@ -6,7 +6,7 @@ import { row } from '../wire/csr.ts';
 import type { Groups } from '../wire/capture.ts';
 import { boundary, bytesOf, calledAt, neighbour } from './boundary.ts';
 import { FACTS } from '../wire/facts.ts';
-import type { Details, KernelDetails, KernelRow, Label, Measure, Ref, TreeRow } from './messages.ts';
+import type { Details, KernelDetails, KernelRow, Label, Measure, Ref, TreePage, TreeRow } from './messages.ts';
 import { groupClass, groupOrder, groupTitle } from './tree.ts';
 import type { View } from './view.ts';
 
@@ -332,31 +332,38 @@ export function inside(view: View, item: number): number[] {
   return nodes.sort((a, b) => a - b);
 }
 
-export function children(view: View, item: number): TreeRow[] {
-  const { tree, graph, capture } = view;
+/** What is right inside of a module: as many as a page has, from `first` on or around one of them. */
+export function children(view: View, item: number, first = 0, around = -1): TreePage {
+  const { tree } = view;
   const g = item < 0 ? 0 : item - tree.nodes;
-  const groups = [...row(tree.childGroups, g)].map((child) => ({
-    item: tree.nodes + child,
+  const groups = row(tree.childGroups, g);
+  const nodes = row(tree.childNodes, g);
+  const inside = new Int32Array(groups.length + nodes.length);
+  groups.forEach((child, i) => (inside[i] = tree.nodes + child));
+  inside.set(nodes, groups.length);
+  const place = (child: number) => (child < tree.nodes ? child : groupOrder(tree, child - tree.nodes));
+  if (inside.some((child, i) => i > 0 && place(inside[i - 1]!) > place(child))) inside.sort((a, b) => place(a) - place(b));
+  const from = around < 0 ? first : Math.max(0, inside.indexOf(around) - (PAGE >> 1));
+  return { first: from, total: inside.length, rows: Array.from(inside.subarray(from, from + PAGE), (child) => treeRow(view, child)) };
+}
+
+const PAGE = 1000; // rows
+
+function treeRow({ tree, graph, capture, titles }: View, item: number): TreeRow {
+  const child = item - tree.nodes;
+  if (child < 0) {
+    const full = capture.pools.strings.at(graph.op[item]!);
+    return { item, title: titles.of(item), full, cls: '', size: 1, phase: graph.phase[item]!, children: 0, isGroup: false };
+  }
+  return {
+    item,
     title: groupTitle(tree, capture.pools, child),
     cls: groupClass(tree, capture.pools, child),
     size: tree.count[child]!,
     phase: tree.phase[child]! >= 0 ? tree.phase[child]! : graph.phase[tree.first[child]!]!,
     children: row(tree.childGroups, child).length + row(tree.childNodes, child).length,
     isGroup: true,
-    order: groupOrder(tree, child),
-  }));
-  const nodes = [...row(tree.childNodes, g).subarray(0, 2000)].map((node) => ({
-    item: node,
-    title: view.titles.of(node),
-    full: capture.pools.strings.at(graph.op[node]!),
-    cls: '',
-    size: 1,
-    phase: graph.phase[node]!,
-    children: 0,
-    isGroup: false,
-    order: node,
-  }));
-  return [...groups, ...nodes].sort((a, b) => a.order - b.order);
+  };
 }
 
 /** How often the code of each kernel ran. */

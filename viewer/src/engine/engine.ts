@@ -32,6 +32,7 @@ import { buildTree, type Tree } from './tree.ts';
 import { asking, isQuestion, QUESTIONS, type Ask } from './questions.ts';
 import { newGround, type Arranged, type Ground, type View } from './view.ts';
 import { nothingVisible, visible, type Visible } from './visible.ts';
+import { wholeOf } from './pieces.ts';
 import { rehearse } from './warm.ts';
 
 const FIRST_BOXES = 40; // a picture opens by itself as far as this many boxes …
@@ -48,6 +49,8 @@ const REHEARSED = 4;
 const MOST_REHEARSED = 250_000;
 const NUMBERS = new Intl.NumberFormat('en');
 const CONSTANT = ROLES.indexOf('constant');
+/** The stage of a capture that is all its graphs as one; no stage of a framework's has this name. */
+const ALL_GRAPHS = 'all graphs';
 const NO_INDEX = {} as SceneIndex; // until it is made
 
 /** How far a training step is opened. */
@@ -81,6 +84,7 @@ export class Engine implements Served<Commands> {
   /** Of a picture: what stands on edges, by value. */
   edgeWords: readonly string[] | null = null;
   private entries: Entry[] = [];
+  private seams = new WeakMap<Capture, ReadonlyMap<number, string>>(); // of all graphs as one: what stands for breaks, and why
   private views = new Map<string, View>();
   private view!: View; // from the first stage() on
   /** What the page looks boxes up in; a picture without a pointer does without. */
@@ -167,6 +171,8 @@ export class Engine implements Served<Commands> {
 
   private async enter(capture: Capture, name: string, changed?: StageChanges): Promise<CaptureInfo> {
     const { manifest } = capture;
+    const whole = await wholeOf(capture);
+    if (whole) capture.add({ name: ALL_GRAPHS, after: null, seconds: null, warnings: [] }, whole.graph);
     const stages = [];
     for (const stage of manifest.stages) {
       const graph = await capture.graph(stage.graph);
@@ -175,7 +181,7 @@ export class Engine implements Served<Commands> {
       for (let i = 0; i < graph.nodes; i++) phases[graph.phase[i]!]!++;
       stages.push({
         name: stage.name,
-        nodes: graph.nodes,
+        nodes: graph.nodes - (whole && stage.name === ALL_GRAPHS ? whole.seams.length : 0),
         values: graph.values,
         edges: graph.useValue.includes(-1) ? graph.useValue.filter((value) => value >= 0).length : graph.useValue.length,
         after: stage.after,
@@ -186,6 +192,7 @@ export class Engine implements Served<Commands> {
         listings: texts.kinds,
         linked: texts.linked,
         seconds: stage.seconds ?? null,
+        seams: whole && stage.name === ALL_GRAPHS ? whole.seams.length : 0,
         changes: null as CaptureInfo['stages'][number]['changes'],
       });
     }
@@ -222,6 +229,7 @@ export class Engine implements Served<Commands> {
       costs: Costs.has(capture),
       facts: [...new Set(manifest.tables.map(({ fact }) => fact ?? ''))],
     };
+    if (whole) this.seams.set(capture, new Map(whole.seams.map(({ node, reason }) => [node, reason])));
     this.entries.push({ info, capture, diffs });
     return info;
   }
@@ -480,7 +488,13 @@ export class Engine implements Served<Commands> {
     for (let node = 0; node < Math.min(own, views.length); node++) if (views[node]! >= 0) aside.views++;
     for (let node = 0; node < own; node++) aside.plumbing += plumbing[node]!;
     const hidden = [...(view.cut?.hidden ?? [])];
-    return { scene, index: NO_INDEX, open, unfolded, hidden, ...aside, ...boxChanges(view, kinds) };
+    const seams = [...this.seamsOf(view).keys()].map((node) => view.visible.nodeBox[node]!).filter((box) => box >= 0);
+    return { scene, index: NO_INDEX, open, unfolded, hidden, seams, ...aside, ...boxChanges(view, kinds) };
+  }
+
+  /** By operator of the view: why the graph before it ended. */
+  private seamsOf({ capture, stage }: View): ReadonlyMap<number, string> {
+    return (capture.manifest.stages[stage]!.name === ALL_GRAPHS && this.seams.get(capture)) || new Map();
   }
 
   /** What is visible with these groups open, and where it is. */
@@ -517,6 +531,7 @@ export class Engine implements Served<Commands> {
       drawnWords: this.words,
       place: (value) => view.gradients.place(value),
       words: this.edgeWords,
+      note: (node) => this.seamsOf(view).get(node) ?? '',
     });
     return { visible: shown, scene, rows: turned?.turn.row ?? null };
   }

@@ -43,6 +43,7 @@ export interface StageInfo {
   listings: string[]; // kinds of the framework's own texts, and those whose lines are joined to operators
   linked: string[];
   seconds: number | null; // that it took to make it
+  seams: number; // of several graphs as one: the breaks between them
   /** What it changed, where that is known; numbers by place in CHANGES: of changes, and of operators in them. */
   changes: { before: number; counts: number[]; touched: number[]; same: number } | null;
 }
@@ -89,6 +90,7 @@ export interface Picture {
   plumbing: number; // operators on integers, booleans and constants
   change: Uint8Array | null; // by box: the class of its change, see diff.ts; null where nothing has changed
   changed: Int32Array | null; // by box: how many operators in it have changed
+  seams: number[]; // boxes of breaks between graphs
   numbers?: Uint16Array; // by box: of what became what (Ribbon), 0 for none
   beside?: Beside;
 }
@@ -167,6 +169,13 @@ export interface TreeRow {
   phase: number;
   children: number; // groups inside
   isGroup: boolean;
+}
+
+/** Some of the rows that are right inside of a module. */
+export interface TreePage {
+  first: number; // the place of the first of them
+  total: number;
+  rows: TreeRow[];
 }
 
 export interface TableRow {

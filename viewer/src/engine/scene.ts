@@ -19,6 +19,7 @@ import type { Visible } from './visible.ts';
 
 export const TITLE_SIZE = 13;
 export const DETAIL_SIZE = 11;
+const LONGEST_NOTE = 90;
 const SIDES = 26; // left strip and right padding
 const IN_HEADER = 52; // the same in the header of an open group, with the gaps between title, class and count
 const NARROWEST = 56;
@@ -94,6 +95,7 @@ interface SceneInput {
   drawnWords?: Partial<EngineWords>;
   place?: (value: number) => string; // of a gradient: the device that it lay on
   words?: readonly string[] | null; // what is written on edges, by value; there is room for it in the drawing
+  note?: (node: number) => string; // what stands below its title instead of what it makes
   fast?: boolean; // lay out as a large graph is laid out
 }
 
@@ -233,8 +235,9 @@ class BoxTexts {
     this.kind[box] = BoxKind.Op;
     this.phase[box] = graph.phase[node]!;
     const { start, item } = (this.#outputs ??= this.#input.outputs());
-    let detail: string;
-    if (start[node + 1]! === start[node]!) detail = target(graph, pools, node);
+    let detail = this.#input.note?.(node) ?? '';
+    if (detail) detail = detail.length > LONGEST_NOTE ? `${detail.slice(0, LONGEST_NOTE)}…` : detail;
+    else if (start[node + 1]! === start[node]!) detail = target(graph, pools, node);
     else {
       const made = item.subarray(start[node]!, start[node + 1]!);
       const value = made.find((one) => types.text(graph.type[one]!) !== '') ?? made[0]!;

@@ -9,6 +9,7 @@ import { h, pairs } from '../widgets/dom.ts';
 import { toggle } from './expanding.ts';
 import { keyList } from './help.ts';
 import type { Page } from './page.ts';
+import { warningList } from './warnings.ts';
 import { pickKernel, pickLine, select, traceBetween, traceWay } from './selecting.ts';
 import { goToNodes } from './staging.ts';
 
@@ -37,7 +38,7 @@ export function showAside(page: Page): void {
       else if (kernel >= 0) await drawKernel(page, kernel);
       else {
         showDetails(page.places.right, null, false, words, detailActs(page));
-        if (info && shown) page.places.right.append(...about(info, shown, totals, words));
+        if (info && shown) page.places.right.append(...about(page, info, shown, totals, words));
       }
     },
   );
@@ -93,7 +94,7 @@ async function drawKernel(page: Page, index: number): Promise<void> {
 }
 
 /** What the capture is, and what it lacks: shown while nothing is selected. */
-function about(info: CaptureInfo, stage: StageInfo, totals: Totals | null, words: Words): HTMLElement[] {
+function about(page: Page, info: CaptureInfo, stage: StageInfo, totals: Totals | null, words: Words): HTMLElement[] {
   const warnings = [...info.warnings, ...stage.warnings];
   const facts: [string, string][] = [
     [words.facts.nodes, stage.nodes.toLocaleString()],
@@ -105,11 +106,9 @@ function about(info: CaptureInfo, stage: StageInfo, totals: Totals | null, words
     facts.push([kind === 'grad' ? words.facts.pairs : `${kind} links`, n.toLocaleString()]);
   const origin = [`${info.framework} ${info.version}`, info.how].filter(Boolean).join(' · ');
   return [
-    h('section', {}, h('h3', { class: 'origin' }, origin), h('dl', {}, ...pairs(facts))),
+    h('section', {}, h('h2', { class: 'origin' }, origin), h('dl', {}, ...pairs(facts))),
     ...(totals ? [h('section', {}, h('h3', {}, words.cost), h('dl', {}, ...pairs(totalRows(words, totals))))] : []),
-    ...(warnings.length
-      ? [h('section', {}, h('h3', {}, words.warnings), ...warnings.map((text) => h('p', { class: 'warning' }, text)))]
-      : []),
+    ...(warnings.length ? [h('section', {}, h('h3', {}, words.warnings), ...warningList(page, warnings))] : []),
     // What to do first; for one who has never seen the page.
     h('section', { class: 'first-steps' }, h('h3', {}, words.firstSteps), keyList(words.steps)),
   ];

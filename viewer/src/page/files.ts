@@ -27,7 +27,9 @@ export async function addFile(page: Page, data: Content, name: string, costs?: C
       state.bookmarks.set(readMarks(saved.marks));
     }
     // Two graphs that were compared: begin with what is different.
-    const first = info.how === 'compared' && !location.hash.includes('s=') ? 1 : 0;
+    // Of graphs with breaks between them, all of them.
+    const whole = info.stages.findIndex(({ seams }) => seams > 0);
+    const first = location.hash.includes('s=') ? 0 : info.how === 'compared' ? 1 : Math.max(0, whole);
     await show(page, info.id, restoring ? Math.min(saved.stage || first, info.stages.length - 1) : first);
     if (restoring) await restore(page, saved);
   }

@@ -13,7 +13,7 @@ const MOST_LOOKED_FOR = 5000;
 
 export function showLit(page: Page): void {
   const { state, views, client, places } = page;
-  const element = h('div', { class: 'lit', role: 'status' });
+  const element = h('div', { class: 'lit-note', role: 'status' });
   places.note.after(element);
   views.add(
     'what is lit',

@@ -98,7 +98,7 @@ export class Page {
     const panes = h('div', { class: 'panes' }, p.before, centre);
     replace(
       root,
-      h('header', { class: 'bar' }, h('span', { class: 'logo' }, 'opscope'), p.tabs, p.search, p.toolbar),
+      h('header', { class: 'bar' }, h('h1', { class: 'logo' }, 'opscope'), p.tabs, p.search, p.toolbar),
       p.stages,
       h('main', {}, p.left, h('div', { class: 'middle' }, p.chips, p.strip, panes, p.low), p.right),
     );

@@ -143,7 +143,13 @@ function colourControls({ state }: Page, colour: string, isOwn: boolean): HTMLEl
 }
 
 /** What has changed since the stage before is tinted by its class; ghosts are as pale as what is behind them. */
-export function changeFill({ change, numbers }: Picture, theme: Theme): Fill | null {
+export function changeFill({ change, numbers, seams, scene }: Picture, theme: Theme): Fill | null {
+  // Breaks between graphs are seams: no operators of the model.
+  if (seams.length) {
+    const of = new Uint8Array(scene.boxes.count);
+    for (const box of seams) of[box] = 1;
+    return { colours: [null, theme.changes[CHANGES.indexOf('removed')]!.tint], of };
+  }
   if (!change) return null;
   const plain = [null, ...theme.changes.map((kind) => kind.tint)];
   const colours = Array.from({ length: 2 * GHOST }, (_, kind) => (kind & GHOST ? theme.background : (plain[kind] ?? null)));

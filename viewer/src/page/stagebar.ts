@@ -14,7 +14,9 @@ export function showStageBar(page: Page): void {
   const { state, views, places } = page;
   places.stages.append(
     h('span', { class: 'stages-title' }),
-    h('div', { class: 'stages-row', role: 'tablist' }),
+    // Between the tabs stand buttons, which a list of tabs may not hold: it owns the tabs alone.
+    h('span', { role: 'tablist' }),
+    h('div', { class: 'stages-row' }),
     h('div', { class: 'stages-tools' }),
   );
   views.add(
@@ -37,15 +39,16 @@ function drawStages(page: Page): void {
   const words = page.words();
   const stages = state.info.get()?.stages ?? [];
   const known = stages.some((stage) => stage.changes);
-  const [title, row, tools] = [...places.stages.children] as [HTMLElement, HTMLElement, HTMLElement];
+  const [title, tabs, row, tools] = [...places.stages.children] as [HTMLElement, HTMLElement, HTMLElement, HTMLElement];
   const focused = row.contains(document.activeElement);
   places.stages.hidden = stages.length < 2;
   places.stages.classList.toggle('compared', known);
   places.stages.setAttribute('aria-label', words.stages);
-  row.setAttribute('aria-label', words.stages);
+  tabs.setAttribute('aria-label', words.stages);
   title.textContent = words.stages;
   const listed = barStages(stages, state.stage.get(), state.hideUnchanged.get());
   const most = Math.max(1, ...stages.map(touchedBy));
+  tabs.setAttribute('aria-owns', listed.map((i) => `stage-${i}`).join(' '));
   replace(row, ...listed.flatMap((i, place) => [mark(page, stages, i, listed[place - 1]), stageTab(page, stages, i, most)]));
   tools.hidden = !known;
   replace(tools, ...(known ? [quietChip(page, stages), compareChoice(page)] : []));
@@ -65,7 +68,11 @@ function mark(page: Page, stages: StageInfo[], i: number, last: number | undefin
   const { after } = stages[i]!;
   const words = page.words();
   if (after === null && stages[last]!.listings.includes(BREAKS))
-    return h('button', { class: 'stage-mark break', onclick: () => page.run(showBreaks(page, last)) }, words.graphBreak);
+    return h(
+      'button',
+      { class: 'stage-mark break', 'data-key': `break-${last}`, onclick: () => page.run(showBreaks(page, last)) },
+      words.graphBreak,
+    );
   const from = after === null ? undefined : stages[after]?.name;
   return h('span', { class: 'stage-mark', title: from === undefined ? undefined : words.madeFrom(from) }, sign(stages, i, last));
 }
@@ -98,13 +105,19 @@ function stageTab(page: Page, stages: StageInfo[], i: number, most: number): HTM
     {
       class: ['stage', isOn ? 'on' : '', isUnchanged(stage) ? 'unchanged' : ''].filter(Boolean).join(' '),
       role: 'tab',
+      id: `stage-${i}`,
       'data-stage': i,
       'aria-selected': String(isOn),
       tabindex: isOn ? 0 : -1,
       title: facts.filter(Boolean).join(' · '),
       onclick: () => page.run(goToStage(page, i)),
     },
-    h('span', { class: 'stage-name' }, short(stage.name, 36), h('span', { class: 'count' }, stage.nodes.toLocaleString())),
+    h(
+      'span',
+      { class: 'stage-name' },
+      short(stage.seams ? words.allGraphs(stage.seams + 1) : stage.name, 36),
+      h('span', { class: 'count' }, stage.nodes.toLocaleString()),
+    ),
     changes || stage.seconds !== null
       ? h(
           'span',

@@ -1,7 +1,7 @@
 // Over two drawings that are compared: what is different in all.
 
 import type { StageInfo, Totals } from '../engine/messages.ts';
-import { secondsText, bytesText, shortNumber, figureText } from '../text/figures.ts';
+import { bytesText, secondsText, shortNumber } from '../text/figures.ts';
 import { h, replace } from '../widgets/dom.ts';
 import type { Page } from './page.ts';
 
@@ -62,7 +62,7 @@ function figures(page: Page, was: StageInfo, now: StageInfo, then: Totals | null
     pair(
       w.macs,
       (of) => of.macs,
-      (value) => figureText('MACs', value) ?? '',
+      shortNumber,
       (of) => of.atLeast,
     ),
     pair(

@@ -1,11 +1,10 @@
 // The tree of modules at the left: children are asked for when a row is opened.
 
 import { VirtualList } from '../widgets/list.ts';
-import type { TreeRow } from '../engine/messages.ts';
 import { PHASES } from '../scene.ts';
 import { h, short } from '../widgets/dom.ts';
 import { register, type Acts } from './panel.ts';
-import { TreeRows, type Row } from './rows.ts';
+import { TreeRows, type Ask, type Row } from './rows.ts';
 
 class ModuleTree {
   readonly element: HTMLElement;
@@ -15,7 +14,7 @@ class ModuleTree {
   private at = 0;
 
   constructor(
-    children: (item: number) => Promise<TreeRow[]>,
+    children: Ask,
     private act: Pick<Acts, 'select' | 'toggle' | 'menu'>,
   ) {
     this.tree = new TreeRows(children);
@@ -59,7 +58,7 @@ class ModuleTree {
     else if (event.key === 'ArrowUp') this.at = Math.max(this.at - 1, 0);
     else if (event.key === 'ArrowRight' && !this.tree.isOpen(row)) await this.toggle(row);
     else if (event.key === 'ArrowLeft' && this.tree.isOpen(row)) await this.toggle(row);
-    else if (event.key === 'Enter') this.act.select([row.item]);
+    else if (event.key === 'Enter') await this.pick(row);
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -67,9 +66,15 @@ class ModuleTree {
     this.list.scrollTo(this.at);
   }
 
+  private async pick(row: Row): Promise<void> {
+    if (row.rest) await this.toggle(row);
+    else this.act.select([row.item]);
+  }
+
   private row(index: number): HTMLElement | null {
     const row = this.rows[index];
     if (!row) return null;
+    if (row.rest) return this.rest(row, index);
     const open = this.tree.isOpen(row);
     const classes = ['tree-row', this.selected.has(row.item) ? 'selected' : '', index === this.at ? 'at' : ''].join(' ');
     return h(
@@ -98,6 +103,24 @@ class ModuleTree {
       row.isGroup ? h('span', { class: 'count' }, row.size.toLocaleString()) : null,
     );
   }
+
+  /** In place of rows that are not there yet. */
+  private rest(row: Row, index: number): HTMLElement {
+    return h(
+      'div',
+      {
+        class: index === this.at ? 'tree-row at' : 'tree-row',
+        role: 'treeitem',
+        style: `padding-left:${8 + row.depth * 14}px`,
+        onclick: () => {
+          this.at = index;
+          void this.toggle(row);
+        },
+      },
+      h('span', { class: 'twist' }, '▸'),
+      h('span', { class: 'count' }, `… ${row.title}`),
+    );
+  }
 }
 
 register({
@@ -105,7 +128,7 @@ register({
   place: 'left',
   title: (words) => words.modules,
   make({ state, client, act, words, follow }) {
-    const tree = new ModuleTree((item) => client.children(item), act);
+    const tree = new ModuleTree((...page) => client.children(...page), act);
     let shownFor: unknown[] = [];
     follow(
       () => [state.selection.get(), state.details.get(), state.shown.get(), state.options.get(), words()] as const,

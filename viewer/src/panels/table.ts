@@ -37,7 +37,7 @@ class NodeTable {
     private calls: TableCalls,
     private words: () => Words,
   ) {
-    this.list = new VirtualList(24, (i) => this.row(i), { role: 'grid', 'aria-label': 'operators' });
+    this.list = new VirtualList(24, (i) => this.row(i), { role: 'rowgroup' });
     this.list.onStep((by) => this.step(by));
   }
 
@@ -67,15 +67,17 @@ class NodeTable {
       { class: 'table-row head', role: 'row' },
       ...names.map((name, i) =>
         h(
-          'button',
+          'div',
           {
             class: `cell ${this.column(i)}`,
             role: 'columnheader',
             'aria-sort': i === this.sort ? (this.down ? 'descending' : 'ascending') : undefined,
-            title: name,
-            onclick: () => this.sortBy(i),
           },
-          name + (i === this.sort ? (this.down ? ' ↓' : ' ↑') : ''),
+          h(
+            'button',
+            { 'data-key': `column-${i}`, title: name, onclick: () => this.sortBy(i) },
+            name + (i === this.sort ? (this.down ? ' ↓' : ' ↑') : ''),
+          ),
         ),
       ),
     );
@@ -88,7 +90,11 @@ class NodeTable {
     );
     replace(
       this.element,
-      h('div', { class: 'table-scroll' }, h('div', { class: 'table-wide', style: `min-width:${least}` }, head, this.list.element)),
+      h(
+        'div',
+        { class: 'table-scroll' },
+        h('div', { class: 'table-wide', role: 'grid', 'aria-label': words.table, style: `min-width:${least}` }, head, this.list.element),
+      ),
       copy,
     );
     this.total = total;

@@ -38,9 +38,9 @@ register({
 function make({ state, client, act, words, follow }: Site): Panel {
   const rows = new Value<ValueRow[]>('values', []);
   const head = h('div', { class: 'table-row head', role: 'row' });
-  const list = new VirtualList(24, (i) => rowOf(rows.get()[i], state.selection.get(), act.select), { role: 'grid' });
+  const list = new VirtualList(24, (i) => rowOf(rows.get()[i], state.selection.get(), act.select), { role: 'rowgroup' });
   const note = h('span', { class: 'hint' });
-  const wide = h('div', { class: 'table-wide', style: 'min-width:980px' }, head, list.element);
+  const wide = h('div', { class: 'table-wide', role: 'grid', style: 'min-width:980px' }, head, list.element);
   const element = h('div', { class: 'table-panel' }, h('div', { class: 'table-scroll' }, wide), h('div', { class: 'table-tools' }, note));
   list.onStep((by) => {
     const all = rows.get();
@@ -59,7 +59,7 @@ function make({ state, client, act, words, follow }: Site): Panel {
       const { columns, count, help } = own(w);
       replace(head, ...columns.map((name, i) => h('span', { class: `cell ${column(i)}`, role: 'columnheader' }, name)));
       note.textContent = count(now.length);
-      list.element.setAttribute('aria-label', help);
+      wide.setAttribute('aria-label', help);
       list.set(now.length);
     },
   );

@@ -232,6 +232,13 @@ export class Capture {
     return { source: pairs.int32('source'), target: pairs.int32('target') };
   }
 
+  /** One more stage, with a graph that was made of others. */
+  add(stage: Omit<Stage, 'graph'>, graph: Graph): void {
+    const index = this.manifest.graphs.push({ links: [...graph.links.keys()], groups: [], bodies: graph.bodies }) - 1;
+    this.graphs.set(index, Promise.resolve(graph));
+    this.manifest.stages.push({ ...stage, graph: index });
+  }
+
   graph(index: number): Promise<Graph> {
     let graph = this.graphs.get(index);
     if (!graph) this.graphs.set(index, (graph = this.readGraph(index)));

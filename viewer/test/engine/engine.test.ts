@@ -70,7 +70,7 @@ describe('a training graph', () => {
 
   it('counts operators as `opscope info` does, those that stand inside their reader too', async () => {
     const { engine, picture } = await opened(SAMPLE);
-    const phases = new Map(engine.ask.children(-1).map((row) => [row.title, row.size]));
+    const phases = new Map(engine.ask.children(-1).rows.map((row) => [row.title, row.size]));
     expect(phases.get('forward')).toBe(819);
     expect(phases.get('optimizer')).toBe(1052);
     const { boxes } = picture.scene;
@@ -99,7 +99,7 @@ describe('a training graph', () => {
     const picture = engine.speak({ op: '{n} 个', ops: '{n} 个算子', phases })!;
     expect(titles(picture)).toEqual(expect.arrayContaining(['前向', '反向', '优化器']));
     expect(picture.scene.texts.some((text) => /1,052 个算子/.test(text))).toBe(true);
-    expect(engine.ask.children(-1).map((row) => row.title)).toContain('前向');
+    expect(engine.ask.children(-1).rows.map((row) => row.title)).toContain('前向');
     check(picture);
   });
 

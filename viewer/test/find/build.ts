@@ -123,7 +123,7 @@ export function build(described: Described): { graph: Graph; pools: Pools } {
     useStart: starts(useNode, nodes.length),
     useNode,
     useValue: Int32Array.from(uses, (use) => use.value),
-    useArg: new Int32Array(uses.length),
+    useArg: Int32Array.from(uses, ({ row }, use) => strings.add(String(use - uses.findIndex((other) => other.row === row)))),
     values: values.length,
     producer: Int32Array.from(values, (value) => value.producer),
     slot: Int32Array.from(values, (value) => value.slot),

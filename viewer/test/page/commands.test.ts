@@ -126,7 +126,7 @@ describe('what is open', () => {
 
   it('keeps the selection when it is laid out otherwise', async () => {
     const { page, engine } = await step();
-    const item = engine.ask.children(-1).find(({ isGroup }) => isGroup)?.item;
+    const item = engine.ask.children(-1).rows.find(({ isGroup }) => isGroup)?.item;
     const name = engine.ask.paths([item!]);
     expect(name[0]).toContain(':');
     await select(page, [item!], false);

@@ -308,7 +308,7 @@ def _plain(name: str, figure: float) -> float | int | str:
     return str(figure) if not math.isfinite(figure) else int(figure) if name in ("nan", "inf") else figure
 
 
-def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
+def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     """Kernels of one name together. An operator may run in several kernels, so these sums are those of the kernels."""
     graph = stats.graph
     kernels = graph.groups.get("kernel")
@@ -320,23 +320,31 @@ def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row
     merged = Sums(*(sum_by(name, getattr(found, column), len(used)) for column in _SUMS))
     runs = np.bincount(name, minlength=len(used))
     measured = _measured_kernels(stats, name, len(used))
-    rows: list[Row] = []
-    for i, text in enumerate(used.tolist()):
-        figures = _figures(merged.row(i))
-        row: Row = {"name": graph.pools.strings[text] or "(no name)", **figures, "runs": int(runs[i]), **measured[i]}
+
+    def row(i: int) -> Row:
+        made: Row = {"name": graph.pools.strings[int(used[i])] or "(no name)", **_figures(merged.row(i))}
+        made |= {"runs": int(runs[i]), **measured[i]}
         if times is not None:
-            compute = row["flops"] / times.device.peak("float32") + row["other"] / times.device.other
-            moving = row["bytes"] / times.device.bandwidth
-            row["seconds"], row["bound"] = max(compute, moving), "memory" if moving >= compute else "compute"
-        rows.append(row)
+            compute = made["flops"] / times.device.peak("float32") + made["other"] / times.device.other
+            moving = made["bytes"] / times.device.bandwidth
+            made["seconds"], made["bound"] = max(compute, moving), "memory" if moving >= compute else "compute"
+        return made
+
+    columns: dict[str, npt.NDArray[Any]] = {
+        "runs": runs,
+        "ops": merged.nodes,
+        "flops": merged.macs,
+        "bytes": merged.read + merged.written,
+        **{column: getattr(merged, column) for column in ("macs", "other", "read", "written", "causal")},
+    }
     whole = {column: int(getattr(merged, column).sum()) for column in _SUMS}
     total: Row = {"name": "total", **_figures(whole), "runs": len(kernels)}
     if stats.kernel_times is not None:
         total |= _measured_kernels(stats, np.zeros(len(kernels), dtype=np.int64), 1)[0]
     if times is not None:
-        total["seconds"] = sum(row["seconds"] for row in rows)
+        total["seconds"] = sum(row(i)["seconds"] for i in range(len(used)))
     marks = {mark: sum(what in gap.touches for gap in stats.gaps) for mark, what in gaps.MARKS.items()}
-    return rows, _marked(total, marks)
+    return Rows(range(len(used)), row, columns), _marked(total, marks)
 
 
 def _measured_kernels(stats: GraphStats, name: Any, count: int) -> list[Row]:

@@ -1,6 +1,8 @@
-"""Conditions on what changed, for CI: `nodes>+5%`, `macs>+5%`, `params>0`, `added>0`.
+"""Conditions on what changed, for CI: `nodes>+5%`, `macs>+5%`, `params>0`, `added>0`, `breaks>0`.
 
-For figures the condition is always about the difference: `params>0` means that there are more parameters than before.
+For figures the condition is about the difference: `params>0` means that there are more parameters than before. What is
+counted of compiled code (`breaks`, `recompiles`, `kernels`) is about the later capture alone, unless the number has a
+sign or a percentage: `breaks>0` means that there is one, `breaks>+0` that there are more than before.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "!=": operator.ne,
 }
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_FORM = re.compile(r"\s*(\w+)\s*(>=|<=|==|!=|>|<)\s*([+-]?\d+(?:\.\d+)?)\s*([kMGT]?)\s*(%?)\s*$")
+COMPILED = ("breaks", "recompiles", "kernels")
+_FORM = re.compile(
+    r"\s*(\w+)\s*(?:\((.*)\))?\s*(>=|<=|==|!=|>|<)\s*([+-]?\d+(?:\.\d+)?)\s*([kMGT]?)\s*(%?)\s*$", re.DOTALL
+)
 
 
 class Limit(NamedTuple):
@@ -47,6 +52,13 @@ class Limit(NamedTuple):
     sign: str
     amount: float
     percent: bool
+    query: str = ""  # of `kernels(…)`: which operators, in the search language
+    is_difference: bool = True
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it is about what a compiler did, in `compiled_limits`."""
+        return self.figure in COMPILED
 
     @property
     def needs_stats(self) -> bool:
@@ -59,31 +71,45 @@ def parse(text: str) -> Limit:
     5.0
     """
     found = _FORM.match(text)
-    known = ", ".join((*COUNTS, *FIGURES, *CHANGES))
+    known = ", ".join((*COUNTS, *FIGURES, *CHANGES, *COMPILED))
     if not found:
         raise OpscopeError(f"--fail-on {text!r}: not a condition such as 'macs>+5%' or 'added>0' (figures: {known})")
-    figure, sign, number, unit, percent = found.groups()
-    if figure not in (*COUNTS, *FIGURES, *CHANGES):
+    figure, query, sign, number, unit, percent = found.groups()
+    if query is not None and figure != "kernels":
+        raise OpscopeError(f"--fail-on {text!r}: only kernels(…) takes a query")
+    if query is not None and not query.strip():
+        raise OpscopeError(f"--fail-on {text!r}: kernels() needs a query, as in 'kernels(scope:layers.*.mlp)>1'")
+    if figure not in (*COUNTS, *FIGURES, *CHANGES, *COMPILED):
         raise OpscopeError(f"--fail-on {text!r}: there is no figure {figure!r} (there are: {known})")
     if percent and figure in CHANGES:
         raise OpscopeError(f"--fail-on {text!r}: {figure} is a number of changes, which has no percentage")
-    return Limit(text, figure, sign, float(number) * _UNITS[unit], bool(percent))
+    is_difference = figure not in COMPILED or bool(percent) or number[0] in "+-"
+    amount = float(number) * _UNITS[unit]
+    return Limit(text, figure, sign, amount, bool(percent), (query or "").strip(), is_difference)
 
 
 def exceeded(limit: Limit, diff: Diff, before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
     """Why the condition holds, in words; None where it does not. `before` and `after` are totals of the statistics."""
-    holds = _OPERATORS[limit.sign]
     if limit.figure in CHANGES:
         count = len(diff.changes) if limit.figure == "changes" else diff.summary()[limit.figure]
-        return f"{limit.text}: there are {count:,}" if holds(count, limit.amount) else None
+        return f"{limit.text}: there are {count:,}" if holds(limit, count) else None
     old, new = _figure(limit, diff, before, after)
     if old is None or new is None:
         return f"{limit.text}: the figure is not known for both"
+    return exceeded_by(limit, old, new)
+
+
+def holds(limit: Limit, value: float) -> bool:
+    return _OPERATORS[limit.sign](value, limit.amount)
+
+
+def exceeded_by(limit: Limit, old: float, new: float) -> str | None:
+    """Why a condition on a difference holds."""
     grown = new - old
     if limit.percent:
         share = 100 * grown / old if old else (0.0 if not grown else float("inf") if grown > 0 else float("-inf"))
-        return f"{limit.text}: {old:,} → {new:,} ({share:+.1f} %)" if holds(share, limit.amount) else None
-    return f"{limit.text}: {old:,} → {new:,} ({grown:+,})" if holds(grown, limit.amount) else None
+        return f"{limit.text}: {old:,} → {new:,} ({share:+.1f} %)" if holds(limit, share) else None
+    return f"{limit.text}: {old:,} → {new:,} ({grown:+,})" if holds(limit, grown) else None
 
 
 def _figure(limit: Limit, diff: Diff, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -132,40 +132,49 @@ def finished(
     fused: int = 0,
 ) -> tuple[TotalStats, ModuleStats]:
     """Sums, and what is printed: the tables that were asked for, and a summary."""
-    summary: dict[str, Any] = {} if ops is None else {"#ops": ops}
-    summary["#params"] = len(params)
+    items: dict[str, Any] = {} if ops is None else {"#ops": ops}
+    items["#params"] = len(params)
     param_dims = param_size = total_flops = act_dims = act_size = 0
     seen = SEEN if receptive_field else ()
     if which[0]:
         param_dims, param_size = sum_sizes(params, "param_dim", bar_length_max)
-        summary["total_param_dims"] = sizeof_fmt(param_dims, "")
-        summary["total_param_size"] = sizeof_fmt(param_size)
         if logging:
             known = any(row.get("mean") for row in params)
             print_table("param stats", params, [column for column in PARAMS if known or column not in ("mean", "std")])
     if which[1]:
         total_flops = sum_flops(flops, bar_length_max)
-        summary["total_flops"] = sizeof_fmt(total_flops, "OPs")
-        if fused:
-            note = "fused for quantization included: in total_flops, MegEngine counts them as nothing"
-            summary["total_flops, all modules"] = f"{sizeof_fmt(total_flops + fused, 'OPs')} ({note})"
         if logging:
             print_table("flops stats", flops, (*FLOPS[:4], *seen, *FLOPS[4:]))
     if which[2]:
         act_dims, act_size = sum_sizes(activations, "act_dim", bar_length_max)
-        summary["total_act_dims"] = sizeof_fmt(act_dims, "")
-        summary["total_act_size"] = sizeof_fmt(act_size)
         if logging:
             columns = (*ACTIVATIONS[:4], "mean", "std", *ACTIVATIONS[4:]) if has_input else ACTIVATIONS
             print_table("activations stats", activations, columns)
-    if which[0] and which[1] and param_size:
-        summary["flops/param_size"] = f"{total_flops / param_size:3.3f}"
-    if logging:
-        print("summary")
-        print(table([("item", "value"), *summary.items()]))
     total = TotalStats(param_size, param_dims, total_flops, act_size, act_dims)
     total.fused_flops = fused
+    if logging:
+        print("summary")
+        print(table([("item", "value"), *{**items, **summary(total, which)}.items()]))
     return total, ModuleStats(params, flops, activations)
+
+
+def summary(total: TotalStats, which: tuple[bool, bool, bool] = (True, True, True)) -> Row:
+    """The sums that were asked for, as they are printed."""
+    found: Row = {}
+    if which[0]:
+        found["total_param_dims"] = sizeof_fmt(total.param_dims, "")
+        found["total_param_size"] = sizeof_fmt(total.param_size)
+    if which[1]:
+        found["total_flops"] = sizeof_fmt(total.flops, "OPs")
+        if total.fused_flops:
+            note = "fused for quantization included: in total_flops, MegEngine counts them as nothing"
+            found["total_flops, all modules"] = f"{sizeof_fmt(total.flops + total.fused_flops, 'OPs')} ({note})"
+    if which[2]:
+        found["total_act_dims"] = sizeof_fmt(total.act_dims, "")
+        found["total_act_size"] = sizeof_fmt(total.act_size)
+    if which[0] and which[1] and total.param_size:
+        found["flops/param_size"] = f"{total.flops / total.param_size:3.3f}"
+    return found
 
 
 def print_table(title: str, rows: list[Row], columns: Sequence[str]) -> None:

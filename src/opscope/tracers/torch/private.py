@@ -451,8 +451,8 @@ def is_frame_compiler(code: CodeType) -> bool:
 
 def users_function(code: CodeType) -> str:
     """What the user calls a function of which Dynamo compiles the rest, after a break."""
-    resumed = re.fullmatch(r"torch_dynamo_resume_in_(\w+?)(?:_at_\d+)*", code.co_name)
-    return resumed[1] if resumed else code.co_name.strip("<>")
+    resumed = re.fullmatch(r"torch_dynamo_resume_in_(.+?)(?:_at_\d+)*", code.co_name)
+    return (resumed[1] if resumed else code.co_name).strip("<>")
 
 
 def lowered_operator() -> str | None:
@@ -535,3 +535,14 @@ def is_compiling() -> bool:
     """Whether the compiler, or another tracer of torch, is reading this code instead of running it."""
     torch = the_torch()
     return bool(torch.compiler.is_compiling() or torch.jit.is_tracing())
+
+
+def module_around(frame: FrameType) -> Any:
+    """The innermost module that is being called around a frame, or None."""
+    walk: FrameType | None = frame
+    while walk is not None:
+        code = walk.f_code
+        if code.co_name == "_call_impl" and code.co_filename.replace("\\", "/").endswith("torch/nn/modules/module.py"):
+            return uncompiled(locals_of(walk).get("self"))
+        walk = walk.f_back
+    return None

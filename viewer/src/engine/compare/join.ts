@@ -49,7 +49,7 @@ function numbers(one: Int32Array, added: number[], of: (row: number) => number):
   return Int32Array.from([...one, ...added.map(of)]);
 }
 
-function mergePools(a: Pools, b: Pools): { pools: Pools; moved: Moved } {
+export function mergePools(a: Pools, b: Pools): { pools: Pools; moved: Moved } {
   const plain = (one: Texts, other: Texts) => {
     const all = new Merged(one.length, (row) => one.at(row));
     const ids = Int32Array.from({ length: other.length }, (_, row) => all.of(row, other.at(row)));
@@ -98,7 +98,7 @@ function mergePools(a: Pools, b: Pools): { pools: Pools; moved: Moved } {
   };
 }
 
-function moveGraph(graph: Graph, moved: Moved, firstGraph: number): Graph {
+export function moveGraph(graph: Graph, moved: Moved, firstGraph: number): Graph {
   const by = (ids: Int32Array) => (column: Int32Array) => column.map((id) => (id < 0 ? id : ids[id]!));
   const [strings, attrs] = [by(moved.strings), by(moved.attrs)];
   const groups = [...graph.groups].map(([kind, sets]) => {

@@ -213,6 +213,10 @@ class Build:
                 self.b.set_role(value, "parameter" if "read in forward" in how else "state")
             elif "written in forward" in how:
                 self.b.set_role(value, "buffer")
+            elif how == {"read in backward"}:
+                self.b.set_role(value, "activation")  # kept by the forward pass, under an id that it did not have there
+            elif how == {"read in optimizer"}:
+                self.b.set_role(value, "state")  # or a gradient: the engine hands these on without an operator
             elif "a number" in how:  # Python numbers become tensors without a shape
                 self.b.set_role(value, "constant")
 

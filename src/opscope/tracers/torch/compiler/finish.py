@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, cast
 
 from opscope.errors import BadInput, one_line
-from opscope.ir import Capture, Origin
+from opscope.ir import Capture, Origin, frozen
+from opscope.ir.facts import RECOMPILES
 from opscope.readers.torch.compiler import capture_of
 from opscope.sources import embed, exact
 from opscope.tracers.torch.private import the_torch
 
 from .watch import Watch
+
+
+def _first_of_ours(capture: Capture, watch: Watch) -> None:
+    """Torch numbers compilations by code. What was compiled apart from the user's own, or of code that a model before
+    ran, is not the first of its code, and is compiled again for no reason: that is no recompilation."""
+    seen: dict[int, int] = {}
+    for record in watch.stream.records:
+        frame, number = (record.metadata.get(key) for key in ("frame_id", "frame_compile_id"))
+        if isinstance(frame, int) and isinstance(number, int):
+            seen[frame] = min(number, seen.get(frame, number))
+    first = {f"{frame}/{number}" for frame, number in seen.items()}
+    for title, table in list(capture.tables.items()):
+        if table.fact != RECOMPILES.name:
+            continue
+        frames, reasons = (list(table.columns[name].values) for name in ("frame", "reason"))
+        rows = [i for i, frame in enumerate(frames) if frame not in first or reasons[i]]
+        dropped = tuple(f"frame {frame} was compiled again" for i, frame in enumerate(frames) if i not in rows)
+        del capture.tables[title]
+        if rows:
+            columns = {
+                name: replace(held, values=[list(held.values)[i] for i in rows]) for name, held in table.columns.items()
+            }
+            capture.tables[title] = replace(table, index=frozen(range(len(rows))), columns=columns)
+        capture.warnings[:] = [text for text in capture.warnings if not (dropped and text.startswith(dropped))]
 
 
 def notes(watch: Watch) -> list[str]:
@@ -52,6 +78,7 @@ def finished(watch: Watch, origin: Origin) -> Capture | None:
         capture = capture_of(watch.stream.lines(), origin)
     except BadInput:
         return None
+    _first_of_ours(capture, watch)
     capture.warnings += [f"not everything could be watched: {said}" for said in watch.trouble]
     root = os.path.dirname(the_torch().__file__) + os.sep
     embed(capture, lambda path: None if path.startswith(root) else exact(path))

@@ -39,7 +39,7 @@ class Schedule:
         """`scheduled`: the scheduler's nodes of a kernel, or Inductor's node of a library call."""
         if is_extern:
             origin = getattr(scheduled, "origin_node", None)
-            nodes = [origin.name] if origin is not None else _names([scheduled])
+            nodes = [origin.name] if origin is not None else _last(scheduled)
             parts = [_called(scheduled, "get_operation_name")]
             reads = frozenset(_called(scheduled, "get_read_names") or ())
             writes = frozenset(map(str, [_called(scheduled, "get_name")]))
@@ -118,6 +118,16 @@ def _names(nodes: Iterable[Any]) -> list[str]:
         if getattr(origin, "op", "").startswith("call")
     ]
     return list(dict.fromkeys(name for name, _ in found))
+
+
+def _last(node: Any) -> list[str]:
+    """The operator that a library call is: its origins hold also what was computed for it on the way, before it."""
+    origins = [origin for origin in getattr(node, "origins", ()) if getattr(origin, "op", "").startswith("call")]
+    computing = [origin for origin in origins if getattr(origin.target, "__name__", "") != "getitem"] or origins
+    if not computing or len({id(origin.graph) for origin in computing}) > 1:
+        return [origin.name for origin in computing]
+    names = {origin.name for origin in computing}
+    return [other.name for other in computing[0].graph.nodes if other.name in names][-1:]
 
 
 def _called(node: Any, method: str) -> Any:

@@ -203,11 +203,11 @@ class Watch:
                 own = locals_of(frame)
                 code, variables = own.get("code"), own.get("locals")
                 if is_a(code, CodeType) and is_a(variables, dict):
-                    return self._base_of(cast("CodeType", code), cast("dict[str, Any]", variables))
+                    return self._base_of(cast("CodeType", code), cast("dict[str, Any]", variables), frame)
             frame = frame.f_back
         return None
 
-    def _base_of(self, code: CodeType, variables: dict[str, Any]) -> Base:
+    def _base_of(self, code: CodeType, variables: dict[str, Any], frame: FrameType) -> Base:
         torch = the_torch()
         owner = variables.get("self", variables.get(code.co_varnames[0]) if code.co_varnames else None)
         if is_a(owner, torch.nn.Module):
@@ -216,7 +216,9 @@ class Watch:
                 return Base(place)
         if is_a(owner, torch.optim.Optimizer):
             return Base(self.modules.add_code(type(owner).__name__), "optimizer")
-        return Base(self.modules.add_code(private.users_function(code)))
+        caller = private.module_around(frame)  # what is left of its code after a break may not mention it
+        place = self.modules.by_id(id(caller)) if caller is not None else None
+        return Base(place or self.modules.add_code(private.users_function(code)))
 
     # -- the schedule ---------------------------------------------------------------------------------
 
