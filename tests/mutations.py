@@ -390,7 +390,10 @@ def known_changes(name: str, data: bytes) -> list[tuple[float, Change]]:
     if name.endswith(".mge"):  # offsets, counts and kinds of its tables
         return [(0.6, lambda data, rng, _: mutate_numbers(data, rng, len(data)))]
     if name.endswith(".arrow"):
-        return [(0.45, lambda data, rng, _: mutate_table(data, rng)), (0.8, lambda data, rng, _: mutate_arrow(data, rng))]
+        return [
+            (0.45, lambda data, rng, _: mutate_table(data, rng)),
+            (0.8, lambda data, rng, _: mutate_arrow(data, rng)),
+        ]
     inside: tuple[float, Change] = (0.6, lambda data, rng, _: mutate_inside(name, data, rng))
     if name.endswith(".pkl"):
         return [(0.3, lambda data, rng, _: mutate_opcodes(data, rng)), inside]

@@ -187,7 +187,8 @@ col2im < unfold_grad fold
 copy < flip_grad roll_grad tril_grad triu_grad diag_grad diagonal_grad where_grad pixel_shuffle_grad
     channel_shuffle_grad pixel_unshuffle pixel_unshuffle_grad fold_grad meshgrid_grad
 slice/copied < pad_grad pad3d_grad
-slice_backward < strided_slice_grad slice_grad getitem_grad concat_grad split_grad split_with_num_grad stack_grad unbind_grad
+slice_backward < strided_slice_grad slice_grad getitem_grad concat_grad split_grad split_with_num_grad
+    stack_grad unbind_grad
 expand/copied < sum_grad expand_grad
 pad < pad pad3d
 # -- views, and what computes nothing ------------------------------------------------------------------------
