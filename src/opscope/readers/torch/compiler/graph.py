@@ -62,7 +62,7 @@ class _Building:
         self.attributes: dict[str, int] = {}
         self.nodes: dict[str, int] = {}
         self.sources: dict[int, Node] = {}
-        self.picks = _picks(printed)
+        self.picks = picks(printed)
         self.annotations = {node.name: node.annotation for node in printed.nodes if node.name in self.picks}
         self.slots: dict[str, dict[int, str]] = {}  # by operator: the name of each result that is picked
         for name, (source, slot) in self.picks.items():
@@ -204,7 +204,7 @@ class _Building:
         return self.stacks[place]
 
 
-def _picks(printed: Printed) -> dict[str, tuple[str, int]]:
+def picks(printed: Printed) -> dict[str, tuple[str, int]]:
     """`getitem_1 = var_mean[1]` of an operator whose results are all picked: name -> (operator, slot).
 
     A result with a type is one tensor, and picking from it is an operator of its own.

@@ -202,10 +202,12 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
     order = {name: i for i, name in enumerate(names)}
     nearest = _Nearest(found, order)
     guards = _Guards(flow, calls or Calls(), names, order)
+    passes = _Passes(flow)
     position = 0
     for name in names:
         if name in found:
             position += 1
+            passes.met(name, found[name])
             continue
         place = flow.nodes[name].place
         before = sure[position - 1] if position else None
@@ -218,7 +220,9 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
         same = lines[line] if line in lines else set[Path]()
         if calls is not None and (said := guards.candidates(name)):
             settled.add(name)
-            result[name] = guards.inside(nearest.of(said, order[name]), around)
+            passing = passes.going_on(name, said) or nearest.of(said, order[name])
+            result[name] = guards.inside(passing, around)
+            passes.ran(name, passing)
         elif same:
             # In the pass through the line that made what it reads; else in the one that is nearest in the text.
             near = [producers, *([path] for path in around)]
@@ -236,6 +240,42 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
             only = found[before or after or ""]
             result[name] = only[:-1] or only
     return _alike(flow, {name: result[name] for name in result if name in found or name in settled}, result)
+
+
+class _Passes:
+    """How far the run of each function has come, and in which copy of the module. Further down, it is the same one."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.last: dict[tuple[str, str], tuple[int, Path]] = {}  # by function: the line, and the module
+        self.on_line: set[str] = set()  # what has been called on the line that is run
+        self.line: Place | None = None
+        self.since: list[Path] = []  # the modules that have run since then, for sure
+
+    def met(self, name: str, path: Path) -> None:
+        """An operator whose module is sure."""
+        self.since.append(path)
+        if self.flow.nodes[name].place != self.line:
+            self.line = None
+
+    def ran(self, name: str, path: Path) -> None:
+        place = self.flow.nodes[name].place
+        if place is not None:
+            if place != self.line:
+                self.on_line, self.line = set(), place
+            self.on_line.add(self.flow.op[name])
+            self.last[place.file, place.function] = place.line, path
+            self.since.clear()
+
+    def going_on(self, name: str, candidates: Sequence[Path]) -> Path | None:
+        place = self.flow.nodes[name].place
+        line, path = self.last.get((place.file, place.function), (0, ())) if place is not None else (0, ())
+        if place is None or path not in candidates:
+            return None
+        if any(other[: len(path)] != path and other[: len(path) - 1] == path[:-1] for other in self.since):
+            return None
+        is_same = place == self.line and self.flow.op[name] not in self.on_line
+        return path if place.line > line or is_same else None
 
 
 class _Nearest:
