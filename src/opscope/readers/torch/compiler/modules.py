@@ -61,11 +61,20 @@ def of_dynamo(printed: Printed, inputs: Mapping[str, Held], calls: Calls) -> dic
     flow = flow_of(printed)
     owners: dict[str, Path] = {}
     aliases = printed.aliases
+    root = next((held.module[:1] for held in inputs.values()), ())
     for node in printed.nodes:
         read = [inputs[name] for name in _reads(node, aliases) if name in inputs]
-        if read:
+        if node.module:
+            owners[node.name] = (*root, *node.module.split("."))
+        elif read and not _is_shared(flow.op[node.name], read, calls):
             owners[node.name] = _owner(read)
     return _leaves(flow, owners, _spread(flow, owners, calls), calls)
+
+
+def _is_shared(op: str, read: Sequence[Held], calls: Calls) -> bool:
+    """A matrix product with the weight of an embedding is work of another module, which has the same weight."""
+    classes = {short_class(calls.modules.get(held.module, "")) for held in read}
+    return classes == {"Embedding"} and op.rpartition(".")[2] in ("linear", "matmul", "mm")
 
 
 def _leaves(flow: Flow, sure: Mapping[str, Path], found: dict[str, Path], calls: Calls) -> dict[str, Path]:
@@ -122,21 +131,24 @@ def of_lowered(
     turned = False
     for name, node in flow.nodes.items():
         visits: list[int] = course.visits.get(node.place, []) if node.place is not None else []
-        if not visits:
-            holders = [inputs[read].module for read in flow.reads[name] if read in inputs]
-            if holders:  # the new content of a buffer has no line
-                found[name] = holders[0]
-            continue
         if name in reported:
             found[name] = reported[name]
             here = [i for i in visits if course.owners[i] == reported[name]]
             position = _nearest(here, position)
+            continue
+        if not visits:
+            holders = [inputs[read].module for read in flow.reads[name] if read in inputs]
+            if holders:  # the new content of a buffer has no line
+                found[name] = holders[0]
             continue
         if name in late and not turned:
             position, turned = len(course.owners), True
         hints = [inputs[read].module for read in _through(flow, name) if read in inputs]
         hints += [known[read] for read in _through(flow, name) if read in known]
         sign = -1 if name in late else 1
+        if not hints:  # what was made on the same line just now
+            reads = [read for read in flow.reads[name] if read in found and flow.nodes[read].place == node.place]
+            hints = [found[read] for read in reads]
         fitting = [i for i in visits if any(hint[: len(course.owners[i])] == course.owners[i] for hint in hints)]
         best = min(fitting or visits, key=lambda i, at=position, way=sign: _ahead(way * (i - at)))
         found[name] = course.owners[best]
@@ -202,12 +214,11 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
     order = {name: i for i, name in enumerate(names)}
     nearest = _Nearest(found, order)
     guards = _Guards(flow, calls or Calls(), names, order)
-    passes = _Passes(flow)
+    passes = _Passes(flow, names, found)
     position = 0
     for name in names:
         if name in found:
             position += 1
-            passes.met(name, found[name])
             continue
         place = flow.nodes[name].place
         before = sure[position - 1] if position else None
@@ -220,14 +231,12 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
         same = lines[line] if line in lines else set[Path]()
         if calls is not None and (said := guards.candidates(name)):
             settled.add(name)
-            passing = passes.going_on(name, said) or nearest.of(said, order[name])
-            result[name] = guards.inside(passing, around)
-            passes.ran(name, passing)
+            result[name] = guards.inside(nearest.of(passes.votes(name, said) or said, order[name]), around)
         elif same:
             # In the pass through the line that made what it reads; else in the one that is nearest in the text.
             near = [producers, *([path] for path in around)]
             result[name] = max(
-                sorted(same), key=lambda path: [max((_common(path, p) for p in paths), default=0) for paths in near]
+                sorted(passes.votes(name, list(same)) or same), key=lambda path: [max((_common(path, p) for p in paths), default=0) for paths in near]
             )
         elif before is not None and after is not None:
             shared = _prefix([found[before], found[after]])
@@ -243,39 +252,46 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
 
 
 class _Passes:
-    """How far the run of each function has come, and in which copy of the module. Further down, it is the same one."""
+    """The operators of one run through a function: its lines go down. Where they go up again, it is another run."""
 
-    def __init__(self, flow: Flow) -> None:
-        self.flow = flow
-        self.last: dict[tuple[str, str], tuple[int, Path]] = {}  # by function: the line, and the module
-        self.on_line: set[str] = set()  # what has been called on the line that is run
-        self.line: Place | None = None
-        self.since: list[Path] = []  # the modules that have run since then, for sure
+    def __init__(self, flow: Flow, names: Sequence[str], sure: Mapping[str, Path]) -> None:
+        self.flow, self.names, self.sure = flow, names, sure
+        self.of: dict[str, int] = {}  # operator -> its run
+        self.spans: list[tuple[int, int]] = []  # of each: its first and its last operator
+        last: dict[tuple[str, str], tuple[int, Place, set[str]]] = {}  # function -> run, line, what is called on it
+        before: Place | None = None
+        for i, name in enumerate(names):
+            place = flow.nodes[name].place
+            if place is not None:
+                run, at, on_line = last.get((place.file, place.function), (-1, place, set[str]()))
+                stays = place == before and flow.op[name] not in on_line
+                if run < 0 or not (place.line > at.line or stays):
+                    run = len(self.spans)
+                    self.spans.append((i, i))
+                on_line = on_line if stays else set[str]()
+                on_line.add(flow.op[name])
+                last[place.file, place.function] = run, place, on_line
+                self.of[name], self.spans[run] = run, (self.spans[run][0], i)
+            before = place
 
-    def met(self, name: str, path: Path) -> None:
-        """An operator whose module is sure."""
-        self.since.append(path)
-        if self.flow.nodes[name].place != self.line:
-            self.line = None
-
-    def ran(self, name: str, path: Path) -> None:
-        place = self.flow.nodes[name].place
-        if place is not None:
-            if place != self.line:
-                self.on_line, self.line = set(), place
-            self.on_line.add(self.flow.op[name])
-            self.last[place.file, place.function] = place.line, path
-            self.since.clear()
-
-    def going_on(self, name: str, candidates: Sequence[Path]) -> Path | None:
-        place = self.flow.nodes[name].place
-        line, path = self.last.get((place.file, place.function), (0, ())) if place is not None else (0, ())
-        if place is None or path not in candidates:
-            return None
-        if any(other[: len(path)] != path and other[: len(path) - 1] == path[:-1] for other in self.since):
-            return None
-        is_same = place == self.line and self.flow.op[name] not in self.on_line
-        return path if place.line > line or is_same else None
+    def votes(self, name: str, candidates: Sequence[Path]) -> list[Path]:
+        """Those of the candidates in which most surely known operators of the same run are: on lines of the function
+        itself, and in what it calls."""
+        run = self.of.get(name)
+        if run is None:
+            return []
+        first, last = self.spans[run]
+        counts: Counter[Path] = Counter()
+        wanted = set(candidates)
+        for other in self.names[first : last + 1]:
+            path = self.sure.get(other)
+            if path is not None:
+                weight = 1000 if self.of.get(other) == run and path in wanted else 1
+                for length in range(len(path) + 1):
+                    if path[:length] in wanted:
+                        counts[path[:length]] += weight
+        most = max(counts.values(), default=0)
+        return [path for path, count in counts.items() if count == most]
 
 
 class _Nearest:

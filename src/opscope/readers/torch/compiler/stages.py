@@ -427,7 +427,8 @@ class Compiled:
 
 
 def _joint_phases(graph: Printed) -> dict[str, str]:
-    """Backward is what depends on a gradient that comes in, and what only such operators read."""
+    """Backward is what depends on a gradient that comes in, and what only such operators read, from the first of them
+    on: what comes before is traced with the forward pass, though it may be for the backward one."""
     flow = flow_of(graph)
     late = {entry.name for entry in graph.inputs if entry.name.startswith("tangents")}
     for name in flow.nodes:
@@ -441,7 +442,11 @@ def _joint_phases(graph: Printed) -> dict[str, str]:
         if name not in needed:
             needed.add(name)
             todo += [read for read in flow.reads[name] if read in flow.nodes]
-    return {name: "backward" if name in late or name not in needed else "forward" for name in flow.nodes}
+    begun = min((flow.order[name] for name in late if name in flow.order), default=len(flow.order))
+    return {
+        name: "backward" if name in late or (name not in needed and at > begun) else "forward"
+        for name, at in flow.order.items()
+    }
 
 
 def _gradients_of(graph: Printed, flow: Flow) -> dict[str, str]:

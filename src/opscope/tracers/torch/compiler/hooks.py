@@ -127,11 +127,16 @@ def compile_id() -> dict[str, int]:
     return found
 
 
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
 def own_wrapper(base: type[Any]) -> type[Any]:
     """A backend that is equal to no other: what somebody else compiled with the same settings is not taken for it."""
 
     class Own(base):
-        __eq__ = object.__eq__
+        # False, not NotImplemented: then Python would ask the other one.
+        __eq__ = _is
         __hash__ = object.__hash__
 
     return Own
