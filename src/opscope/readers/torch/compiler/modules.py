@@ -236,7 +236,8 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
             # In the pass through the line that made what it reads; else in the one that is nearest in the text.
             near = [producers, *([path] for path in around)]
             result[name] = max(
-                sorted(passes.votes(name, list(same)) or same), key=lambda path: [max((_common(path, p) for p in paths), default=0) for paths in near]
+                sorted(passes.votes(name, list(same)) or same),
+                key=lambda path: [max((_common(path, p) for p in paths), default=0) for paths in near],
             )
         elif before is not None and after is not None:
             shared = _prefix([found[before], found[after]])
