@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from opscope.readers.torch.names import short_class
@@ -214,7 +215,7 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
     order = {name: i for i, name in enumerate(names)}
     nearest = _Nearest(found, order)
     guards = _Guards(flow, calls or Calls(), names, order)
-    passes = _Passes(flow, names, found)
+    passes = _Passes(flow, names, found, lowered=calls is None)
     position = 0
     for name in names:
         if name in found:
@@ -232,6 +233,9 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
         if calls is not None and (said := guards.candidates(name)):
             settled.add(name)
             result[name] = guards.inside(nearest.of(passes.votes(name, said) or said, order[name]), around)
+        elif calls is not None and (own := passes.own(name)):
+            settled.add(name)
+            result[name] = own
         elif same:
             # In the pass through the line that made what it reads; else in the one that is nearest in the text.
             near = [producers, *([path] for path in around)]
@@ -255,7 +259,7 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
 class _Passes:
     """The operators of one run through a function: its lines go down. Where they go up again, it is another run."""
 
-    def __init__(self, flow: Flow, names: Sequence[str], sure: Mapping[str, Path]) -> None:
+    def __init__(self, flow: Flow, names: Sequence[str], sure: Mapping[str, Path], lowered: bool) -> None:
         self.flow, self.names, self.sure = flow, names, sure
         self.of: dict[str, int] = {}  # operator -> its run
         self.spans: list[tuple[int, int]] = []  # of each: its first and its last operator
@@ -265,7 +269,8 @@ class _Passes:
             place = flow.nodes[name].place
             if place is not None:
                 run, at, on_line = last.get((place.file, place.function), (-1, place, set[str]()))
-                stays = place == before and flow.op[name] not in on_line
+                # Below Dynamo's graph, what is called once on a line is several operators.
+                stays = place == before and (lowered or flow.op[name] not in on_line)
                 if run < 0 or not (place.line > at.line or stays):
                     run = len(self.spans)
                     self.spans.append((i, i))
@@ -274,6 +279,25 @@ class _Passes:
                 last[place.file, place.function] = run, place, on_line
                 self.of[name], self.spans[run] = run, (self.spans[run][0], i)
             before = place
+
+    @cached_property
+    def owners(self) -> dict[int, list[tuple[int, Path]]]:
+        """Whose code each run is on the lines whose operators are surely known."""
+        found: dict[int, list[tuple[int, Path]]] = defaultdict(list)
+        for name, path in self.sure.items():
+            place = self.flow.nodes[name].place
+            if place is not None:
+                found[self.of[name]].append((place.line, _line_owner(path, place)))
+        return found
+
+    def own(self, name: str) -> Path | None:
+        """Whose code it is, by the next line of the run of which that is known. Further away may be another function:
+        in a file of modules all are called `forward`."""
+        place = self.flow.nodes[name].place
+        owners = self.owners.get(self.of.get(name, -1), ())
+        near = [(abs(line - place.line), line < place.line, path) for line, path in owners] if place else []
+        distance, _, path = min(near, default=(_AHEAD + 1, False, ()))
+        return path if distance <= _AHEAD else None
 
     def votes(self, name: str, candidates: Sequence[Path]) -> list[Path]:
         """Those of the candidates in which most surely known operators of the same run are: on lines of the function
