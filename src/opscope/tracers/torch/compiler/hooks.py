@@ -37,6 +37,7 @@ SAVES = (
 )
 RUNS = ("torch._inductor.output_code", "CompiledFxGraph", "__call__")
 COMPILES = ("torch._inductor.compile_fx", "", "_compile_fx_inner")
+WRAPS = ("torch._dynamo.eval_frame", "_TorchDynamoContext", "__call__")
 ENTERS = ("torch._dynamo.eval_frame", "", "_maybe_set_eval_frame")
 
 
