@@ -196,12 +196,19 @@ describe('a training graph', () => {
   });
 
   it('leaves figures that are not known without a shade', async () => {
-    const { engine } = await opened(SAMPLE);
-    const figures = figuresOf(engine['view'], 'output size');
-    const { shades, min, max } = engine.ask.metric('output size');
-    expect(figures.some(Number.isNaN)).toBe(true); // open groups
+    const { engine } = await opened(BLOCKS); // inputs have boxes, and no figure
+    const { open } = engine['view'].visible;
+    const figures = figuresOf(engine['view'], 'output size').map((figure, box) => (open[box] ? NaN : figure));
+    const { shades, max, unknown } = engine.ask.metric('output size');
+    const shown = Array.from(figures.keys()).filter((box) => !open[box]);
+    expect(shown.filter((box) => Number.isNaN(figures[box])).length).toBeGreaterThan(0);
+    expect(unknown).toBeLessThanOrEqual(shown.filter((box) => Number.isNaN(figures[box])).length);
     expect(Array.from(shades, (shade) => shade === UNKNOWN)).toEqual(Array.from(figures, Number.isNaN));
-    expect(shades[figures.indexOf(min)]).toBe(min === 0 ? NOTHING : LEAST);
+    const known = shown.filter((box) => !Number.isNaN(figures[box])).sort((a, b) => figures[a]! - figures[b]!);
+    for (const [i, box] of known.entries()) {
+      if (figures[box] === 0) expect(shades[box]).toBe(NOTHING);
+      else expect(shades[box]).toBeGreaterThanOrEqual(Math.max(LEAST, shades[known[i - 1] ?? box]!));
+    }
     expect(shades[figures.indexOf(max)]).toBe(MOST);
   });
 });
