@@ -31,6 +31,7 @@ from .log import ACCUMULATES, ARGUMENT_BITS, GRAD_ENABLED, IN_BACKWARD, NO_SEQUE
 from .masks import shown_by
 from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
+from .profiler import marked_run
 from .regions import Region
 from .schemas import OFFSETS, OTHER, TENSOR, TENSORS, Schema
 from .statistics import Statistics
@@ -54,6 +55,7 @@ class Recorder:
         base: FrameType | None,
         *,
         times: bool = False,
+        profiled: bool = False,
         values: bool | str = False,
         lean: bool = False,
         fakes: FakeResults | None = None,
@@ -78,6 +80,7 @@ class Recorder:
         self._places = places
         self._base = base
         self._times = times
+        self._profiled = profiled
         self._values = values
         self.statistics = Statistics(torch) if values == STATISTICS else None
         self._failing: tuple[int, tuple[int, ...], list[int]] | None = None
@@ -116,7 +119,7 @@ class Recorder:
 
         caller, grad_enabled = self._caller(), self._grad_enabled
         engine, nodes, lean = self._engine, self._nodes, self._lean
-        run = self._fakes.run if self._fakes is not None else None
+        run = self._fakes.run if self._fakes is not None else marked_run(log) if self._profiled else None
         opaque, around_others, numbers = self._opaque, self._around, self.threads
         # A lock is taken only once another thread works for this recording: `threads` has none before.
         acquire, release = self._calls.lock.acquire, self._calls.lock.release
@@ -274,7 +277,7 @@ class Recorder:
             finally:
                 if is_locked:
                     release()
-            return out
+            return out  # pyright: ignore[reportUnknownVariableType]  # whatever the operator returned
 
         return dispatch
 
