@@ -25,7 +25,7 @@ import { join, ownOf, type Placement } from './own.ts';
 import { Repeats } from './repeats.ts';
 import { columnsOf } from './separated.ts';
 import { buildScene } from './scene.ts';
-import { purpose, unread } from './story.ts';
+import { loneFills, purpose, unread } from './story.ts';
 import { kindsOf } from './kinds.ts';
 import { turn } from './uturn.ts';
 import { buildTree, type Tree } from './tree.ts';
@@ -349,6 +349,8 @@ export class Engine implements Served<Commands> {
       if (wereUnfolded?.[g]) wasUnfolded.add(keyOf(before, g));
     }
     const inlined = options.constants ? new Uint8Array(ground.graph.nodes) : constants(ground.graph);
+    if (!options.constants && !options.plumbing)
+      for (const node of loneFills(ground.graph, ground.kinds, ground.plumbing)) inlined[node] = 1;
     const passed = passedNow(ground, options);
     for (let node = 0; node < passed.length; node++) if (passed[node]! >= 0) inlined[node] = 1;
     const drawn = flow(ground.graph, ground.bodies, passed);
