@@ -131,24 +131,56 @@ export function plumbing(graph: Graph, types: Types, kinds: Kinds): Uint8Array {
     }
     if (plain) found[node] = 1;
   }
+  onlyForPlumbing(graph, types, found);
   return found;
 }
 
-/** Operators that make a constant of nothing, where they are the only plumbing of their module: each is drawn inside what reads it. */
-export function loneFills(graph: Graph, kinds: Kinds, plumbing: Uint8Array): number[] {
-  const { nodes, op, scope, phase, useStart, useValue } = graph;
-  const fills = byOp(graph, (of) => (FILLS.has(kinds(of)) ? 1 : 0));
-  const count = new Map<number, number>(); // by phase and scope
-  const found: number[] = [];
+/** Numbers that are drawn or made of nothing, and then only looked at (whether to drop a layer), are plumbing too. */
+function onlyForPlumbing(
+  { nodes, values, phase, producer, type, useStart, useNode, useValue, outputs }: Graph,
+  types: Types,
+  found: Uint8Array,
+): void {
+  const wanted = new Uint8Array(nodes); // something else reads it, or it is no number
+  const makes = new Uint8Array(nodes);
+  for (let value = 0; value < values; value++) {
+    const node = producer[value]!;
+    if (node < 0) continue;
+    makes[node] = 1;
+    if (!wanted[node] && !types.shape(type[value]!)?.every((d) => d === 1)) wanted[node] = 1;
+  }
+  for (const value of outputs) if (value >= 0 && producer[value]! >= 0) wanted[producer[value]!] = 1;
+  for (let use = 0; use < useValue.length; use++) {
+    const maker = useValue[use]! < 0 ? -1 : producer[useValue[use]!]!;
+    if (maker >= 0 && !found[useNode[use]!]) wanted[maker] = 1;
+  }
   for (let node = 0; node < nodes; node++) {
-    if (!plumbing[node]) continue;
-    const place = scope[node]! * PHASES.length + phase[node]!;
-    count.set(place, (count.get(place) ?? 0) + 1);
+    if (found[node] || wanted[node] || !makes[node] || (phase[node] !== FORWARD && phase[node] !== OTHER)) continue;
     let reads = false;
     for (let use = useStart[node]!; use < useStart[node + 1]!; use++) if (useValue[use]! >= 0) reads = true;
-    if (fills[op[node]!] && !reads) found.push(node);
+    if (!reads) found[node] = 1;
   }
-  return found.filter((node) => count.get(scope[node]! * PHASES.length + phase[node]!) === 1);
+}
+
+/** Operators that make a constant of nothing for one other, which computes: each is drawn inside that one. */
+export function loneFills(graph: Graph, kinds: Kinds, plumbing: Uint8Array): number[] {
+  const { nodes, op, phase, producer, useStart, useNode, useValue, outputs } = graph;
+  const fills = byOp(graph, (of) => (FILLS.has(kinds(of)) ? 1 : 0));
+  const isFill = (node: number) => {
+    if (!plumbing[node] || !fills[op[node]!]) return false;
+    for (let use = useStart[node]!; use < useStart[node + 1]!; use++) if (useValue[use]! >= 0) return false;
+    return true;
+  };
+  const reader = new Map<number, number>(); // of the only one, or -1
+  for (let node = 0; node < nodes; node++) if (isFill(node)) reader.set(node, -2);
+  if (!reader.size) return [];
+  for (const value of outputs) if (value >= 0 && producer[value]! >= 0) reader.delete(producer[value]!);
+  useValue.forEach((value, use) => {
+    const maker = value < 0 ? -1 : producer[value]!;
+    const known = maker < 0 ? undefined : reader.get(maker);
+    if (known !== undefined && known !== useNode[use]) reader.set(maker, known === -2 ? useNode[use]! : -1);
+  });
+  return [...reader].flatMap(([node, by]) => (by >= 0 && !plumbing[by] && phase[by] === phase[node] ? [node] : []));
 }
 
 /** What plumbing is about, by its operators' names: a place in the words of the page (positions and mask, positions, mask, others). */
