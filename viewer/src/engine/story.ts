@@ -178,9 +178,11 @@ export function loneFills(graph: Graph, kinds: Kinds, plumbing: Uint8Array): num
   useValue.forEach((value, use) => {
     const maker = value < 0 ? -1 : producer[value]!;
     const known = maker < 0 ? undefined : reader.get(maker);
-    if (known !== undefined && known !== useNode[use]) reader.set(maker, known === -2 ? useNode[use]! : -1);
+    // The gradient of what reads it may read it again.
+    if (known === undefined || known === useNode[use] || phase[useNode[use]!] !== phase[maker]) return;
+    reader.set(maker, known === -2 ? useNode[use]! : -1);
   });
-  return [...reader].flatMap(([node, by]) => (by >= 0 && !plumbing[by] && phase[by] === phase[node] ? [node] : []));
+  return [...reader].flatMap(([node, by]) => (by >= 0 && !plumbing[by] ? [node] : []));
 }
 
 /** What plumbing is about, by its operators' names: a place in the words of the page (positions and mask, positions, mask, others). */

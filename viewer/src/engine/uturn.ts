@@ -321,7 +321,7 @@ class Step {
     const found = new Map<string, { value: number; from: number; to: number }>();
     for (let use = 0; use < flow.useValue.length; use++) {
       const [node, value] = [flow.useNode[use]!, flow.useValue[use]!];
-      if (value < 0 || graph.phase[node] !== BACKWARD || fed[node] || !scalar(value) || (said.has(node) && !isSaid(use))) continue;
+      if (value < 0 || graph.phase[node] !== BACKWARD || !scalar(value) || (said.has(node) ? !isSaid(use) : fed[node])) continue;
       const maker = graph.producer[value]!;
       if (maker < 0 || graph.phase[maker] !== FORWARD) continue;
       const [from, to] = [v.nodeBox[maker]!, v.nodeBox[node]!];

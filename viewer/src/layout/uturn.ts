@@ -288,6 +288,8 @@ function bend(
     : [boxes.x, boxes.y, boxes.width, boxes.height];
   const [ownHigh, ownWide] = across ? [graph.height, graph.width] : [graph.width, graph.height];
   let reach = bottom;
+  const low = upward.map(() => 0); // how far each column reaches, with what stands below it
+  for (let box = 0; box < graph.n; box++) if (column[box] >= 0) low[column[box]] = Math.max(low[column[box]], along[box] + high[box]);
   for (let box = 0; box < graph.n; box++) {
     if (column[box] >= 0) continue;
     const touching = Array.from(source.keys()).filter((e) => source[e] === box || target[e] === box);
@@ -295,7 +297,10 @@ function bend(
     const middles = ends.map((v) => over[v] + breadth[v] / 2);
     const middle = middles.length ? (Math.min(...middles) + Math.max(...middles)) / 2 : wide / 2;
     [high[box], breadth[box]] = [ownHigh[box], ownWide[box]];
-    [along[box], over[box]] = [reach + BEND, middle - ownWide[box] / 2];
+    const columns = ends.map((v) => column[v]).filter((c) => c >= 0);
+    const [first, last] = columns.length ? [Math.min(...columns), Math.max(...columns)] : [0, low.length - 1];
+    const below = Math.max(0, ...low.slice(first, last + 1)) + EDGE;
+    [along[box], over[box]] = [below + BEND, middle - ownWide[box] / 2];
     const level = along[box] + ownHigh[box] / 2;
     touching.forEach((e, k) => {
       const other = ends[k];
@@ -326,7 +331,8 @@ function bend(
       }
       lines[e] = turned(line, across);
     });
-    reach = along[box] + ownHigh[box];
+    for (let c = first; c <= last; c++) low[c] = along[box] + ownHigh[box];
+    reach = Math.max(reach, along[box] + ownHigh[box] + EDGE);
   }
-  return reach + (reach > bottom ? EDGE : 0);
+  return reach;
 }
