@@ -45,6 +45,8 @@ _SHOWS_MORE = ("aten.as_strided", "aten.set_", "aten._reinterpret_tensor")
 
 # In-place operators that may change what their argument shows of its memory, or how much memory that is.
 _CHANGES_WINDOW = ("aten.resize", "aten.set_", "aten.as_strided", "aten.sparse_resize", "aten._resize")
+# They take memory, and write nothing there.
+_EMPTY = ("aten.empty", "aten.new_empty", "aten.resize_")
 
 MASKS = ("attn_mask", "attn_bias")  # what operators for attention call their masks
 
@@ -57,8 +59,8 @@ class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
     __slots__ = (
-        "_places", "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "may_write", "name",
-        "shows_more", "slots", "takes_storage", "undeclared", "writes", "writes_self",
+        "_places", "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "makes_empty", "may_write",
+        "name", "shows_more", "slots", "takes_storage", "undeclared", "writes", "writes_self",
     )  # fmt: skip
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
@@ -84,6 +86,7 @@ class Schema:
             and not self.name.startswith(_CHANGES_WINDOW)
             and not any("inplace_view" in str(tag) for tag in getattr(func, "tags", ()))
         )
+        self.makes_empty = self.name.startswith(_EMPTY)
         self.shows_more = self.name.startswith(_SHOWS_MORE)
         self.may_write = bool(self.writes or self.undeclared)
         self.asks_numbers = ("attention" in self.name and any(name in self.by_name for name in MASKS)) or (
