@@ -26,7 +26,7 @@ import { join, ownOf, type Placement } from './own.ts';
 import { Repeats } from './repeats.ts';
 import { columnsOf } from './separated.ts';
 import { buildScene } from './scene.ts';
-import { purpose, unread } from './story.ts';
+import { loneFills, purpose, unread } from './story.ts';
 import { kindsOf } from './kinds.ts';
 import { turn } from './uturn.ts';
 import { buildTree, type Tree } from './tree.ts';
@@ -353,6 +353,8 @@ export class Engine implements Served<Commands> {
       if (wereUnfolded?.[g]) wasUnfolded.add(keyOf(before, g));
     }
     const inlined = options.constants ? new Uint8Array(ground.graph.nodes) : constants(ground.graph);
+    if (!options.constants && !options.plumbing)
+      for (const node of loneFills(ground.graph, ground.kinds, ground.plumbing)) inlined[node] = 1;
     const passed = passedNow(ground, options);
     for (let node = 0; node < passed.length; node++) if (passed[node]! >= 0) inlined[node] = 1;
     const drawn = flow(ground.graph, ground.bodies, passed);
@@ -445,7 +447,8 @@ export class Engine implements Served<Commands> {
         if (tree.phase[g] === how.without || (how.firstTurn && tree.isPhase[g] && tree.part[g]! > 1)) return false;
         // The optimizer opens as far as the modules that it updates.
         if (tree.phase[g] === OPTIMIZER && !tree.isPhase[g] && view.kin(g).length) return false;
-        return inside(g).boxes <= Math.min(most, MOST_FIRST_BOXES) && (tree.isPhase[g] || inside(g).groups.length > 0 || inside(g).folds);
+        if (!tree.isPhase[g] && isLikeFolded(view, g)) return false;
+        return inside(g).boxes <= Math.min(most, MOST_FIRST_BOXES) && (tree.isPhase[g] || holdsModules(view, g));
       });
       const kin = (g: number) => view.kin(g).filter((other) => groups.includes(other) && tree.phase[other] !== how.without);
       level = [...new Set(level.flatMap((g) => [g, ...kin(g)]))];
@@ -740,6 +743,27 @@ function shownInside({ tree, repeats }: View, group: number): { boxes: number; g
   const folded = new Set(runs.flatMap(([first, count]) => Array.from({ length: count }, (_, i) => children[first + i]!)));
   const groups = [...children].filter((g) => !folded.has(g) && tree.purpose[g]! < 0);
   return { boxes: nodes + children.length - folded.size + runs.length, groups, folds: runs.length > 0 };
+}
+
+/** Whether opening a group shows modules; a frame around a single box that shows none says nothing. */
+function holdsModules(view: View, group: number): boolean {
+  for (let g = group; ;) {
+    const { boxes, groups, folds } = shownInside(view, g);
+    if (folds || boxes > 1 || !groups.length) return folds || groups.length > 0;
+    g = groups[0]!;
+  }
+}
+
+/** Whether some of the modules beside a module are folded, and of its class: then it stays closed as they do. */
+function isLikeFolded({ tree, repeats, capture }: View, group: number): boolean {
+  const { cls } = capture.pools.scopes;
+  const siblings = row(tree.childGroups, tree.parent[group]!);
+  const own = cls.at(tree.scope[group]!);
+  return (
+    own !== '' &&
+    siblings.length <= MOST_COMPARED &&
+    repeats.runs(tree.parent[group]!).some(([at]) => cls.at(tree.scope[siblings[at]!]!) === own)
+  );
 }
 
 /** Data that comes in is a box of its own; parameters are inside their operator unless they are pulled out. */

@@ -7,7 +7,6 @@ dictionary look-up where two would read nicer. benchmarks/bench_torch.py measure
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import Counter
@@ -38,7 +37,6 @@ from .wrapped import OPAQUE, described, plain
 
 _LONGEST_REASON = 200
 _LONGEST_ERROR = 2000
-_EMPTY = re.compile(r"^aten\.(?:new_)?empty|^aten\.resize_")  # they take memory, and write nothing there
 _ACCUMULATE_GRAD = 2**64 - 1  # what autograd gives as the sequence number of AccumulateGrad
 
 
@@ -245,7 +243,8 @@ class Recorder:
                 if times:
                     log.seconds.append(took)
                 if values:
-                    self._measured(self._made(out, written or []), written or [], schema)
+                    found = [(log.output_value[-1], out)] if written is None and isinstance(out, tensor_type) else None
+                    self._measured(found or self._made(out, written or []), written or [], schema)
             except Exception as error:
                 self._lose(error, schema)
             except BaseException:
@@ -482,8 +481,7 @@ class Recorder:
 
     def _measured(self, found: list[tuple[int, Any]], written: list[Any], schema: Schema | None = None) -> None:
         """The operator is recorded, whether its numbers can be read or not."""
-        writes = {id(tensor) for tensor in written}
-        if schema is not None and _EMPTY.search(schema.name):
+        if schema is not None and schema.makes_empty:
             if self.statistics is not None:
                 for value, _ in found:
                     self.statistics.made_empty(self._memory.storage(value))
@@ -491,7 +489,8 @@ class Recorder:
         for value, tensor in found:
             try:
                 if self.statistics is not None:
-                    self.statistics.take(value, tensor, self._memory.storage(value), id(tensor) in writes)
+                    is_write = bool(written) and any(tensor is one for one in written)
+                    self.statistics.take(value, tensor, self._memory.storage(value), is_write)
                 elif (numbers := numbers_of(self._torch, tensor)) is not None:
                     self.log.measured[value] = measured(numbers)
             except Exception as error:

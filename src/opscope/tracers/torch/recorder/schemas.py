@@ -43,6 +43,9 @@ _QUESTIONS = frozenset(
 # Views that may show bytes which none of their arguments shows, and `set_`, which shows other memory.
 _SHOWS_MORE = ("aten.as_strided", "aten.set_", "aten._reinterpret_tensor")
 
+# They take memory, and write nothing there.
+_EMPTY = ("aten.empty", "aten.new_empty", "aten.resize_")
+
 MASKS = ("attn_mask", "attn_bias")  # what operators for attention call their masks
 
 OFFSETS = "offs"  # what products in groups call the ends of the groups
@@ -54,8 +57,8 @@ class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
     __slots__ = (
-        "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "may_write", "name", "shows_more",
-        "slots", "takes_storage", "undeclared", "writes",
+        "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "makes_empty", "may_write", "name",
+        "shows_more", "slots", "takes_storage", "undeclared", "writes",
     )  # fmt: skip
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
@@ -72,6 +75,7 @@ class Schema:
         )
         self.takes_storage = any(str(a.type) == "Storage" for a in arguments)
         self.undeclared: tuple[str, ...] = _UNDECLARED.get(self.name, ())
+        self.makes_empty = self.name.startswith(_EMPTY)
         self.shows_more = self.name.startswith(_SHOWS_MORE)
         self.may_write = bool(self.writes or self.undeclared)
         self.asks_numbers = ("attention" in self.name and any(name in self.by_name for name in MASKS)) or (
