@@ -17,6 +17,8 @@ from .columns import frozen
 
 # The names of the tables in a capture. Not "values": that is the table of the values themselves.
 TIMES, VALUES = "times", "value statistics"
+# What a recorder calls the run of an operator for the profiler beside it; its number follows.
+RUN_MARK = "opscope operator "
 MOST_NUMBERS = 1024  # of a tensor that a live recording keeps: the first ones
 _CHUNK = 1 << 16  # numbers that stay in the cache between the passes over them
 
