@@ -18,7 +18,7 @@ from opscope.ir.facts import TIMES
 from opscope.ir.repool import Repooled
 
 from .by_launch import by_launch, programs
-from .by_operator import by_name, by_number
+from .by_operator import by_mark, by_name, by_number, marks
 from .measured import Measured
 from .placed import Placing, Put
 
@@ -35,7 +35,10 @@ def join(capture: Kind, profile: Capture, name: str) -> Kind:
     if not measured.graph.n_nodes:
         raise BadInput(f"{name}: an empty profile: nothing ran while it was taken")
     placing = Placing(capture, measured)
-    if capture.origin.format == "chakra":
+    if marked := marks(measured):
+        by_mark(placing, marked)
+        joined = capture
+    elif capture.origin.format == "chakra":
         by_number(placing, capture)
         joined = _with_places(capture, placing)
     elif programs(capture):
@@ -56,7 +59,7 @@ def _with_places(capture: Kind, placing: Placing) -> Kind:
     graph = capture.stages[0].graph
     theirs = Repooled(placing.measured.graph.pools, capture.pools).graph(placing.measured.graph)
     nodes = np.array([node for _, node in placing.runs], dtype=np.int64)
-    calls = np.array([runs[0] for runs in placing.runs.values()], dtype=np.int64)
+    calls = np.array([runs[0][0] for runs in placing.runs.values()], dtype=np.int64)
     scope, stack = graph.node_scope.copy(), graph.node_stack.copy()
     for own, column in ((scope, theirs.node_scope), (stack, theirs.node_stack)):
         is_known = column[calls] > 0
