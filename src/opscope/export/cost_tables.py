@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from opscope.analysis.costs.columns import Row, column_of
@@ -262,18 +262,27 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         yield f"Estimated: the cost of {total.estimated:,} operator{'s' if total.estimated > 1 else ''}"
     unknown = stats.unknown_ops
     if unknown:
-        listed = ", ".join(f"{op} ×{count}" if count > 1 else op for op, count in list(unknown.items())[:12])
-        more = f" and {len(unknown) - 12} other kinds" if len(unknown) > 12 else ""
         yield (
             f"Unknown: {sum(unknown.values()):,} operators have no formula or no shapes, so totals are at least: "
-            f"{listed}{more}"
+            f"{_listed(unknown)}"
         )
     for gap in stats.gaps[:_MOST_GAPS]:
         yield f"Missing: {gap.sentence(stats.graph.pools)}, so totals are at least"
     if len(stats.gaps) > _MOST_GAPS:
         yield f"Missing: {len(stats.gaps) - _MOST_GAPS:,} other gaps"
+    if stats.otherwise:
+        listed = "; ".join(
+            f"{count:,} {'are' if count > 1 else 'is'} {instead}"
+            for instead, count in list(stats.otherwise.items())[:_MOST_GAPS]
+        )
+        yield f"Recorder: some operators run only because of it; without it, {listed}"
     for guess in stats.guesses:
         yield f"Guessed: {guess}"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{name} ×{count:,}" if count > 1 else name for name, count in list(counts.items())[:12])
+    return listed + (f" and {len(counts) - 12} other kinds" if len(counts) > 12 else "")
 
 
 def _time_lines(stats: GraphStats) -> Iterator[str]:

@@ -7,6 +7,7 @@ part missing returns None (or the harmless answer); who calls it says in a warni
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import re
@@ -97,6 +98,34 @@ def no_word_about_hooks() -> Generator[None, None, None]:
         filters = cast("list[Any]", warnings.filters)
         if ours in filters:
             filters.remove(ours)
+
+
+_RANK: list[Any] = []  # torch's own function, once for each that has asked for ours
+
+
+@contextlib.contextmanager
+def rank_that_writes(torch: Any) -> Generator[None, None, None]:
+    """`torch.linalg.matrix_rank(…, out=out)` leaves `out` as it was under any dispatch mode, which is a defect of
+    PyTorch: compute the rank and write it, in two steps."""
+    linalg = torch.linalg
+    plain = _RANK[0] if _RANK else linalg.matrix_rank
+
+    @functools.wraps(plain)
+    def matrix_rank(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is None:
+            return plain(*args, **kwargs)
+        found = plain(*args, **kwargs)
+        return out.resize_(found.shape).copy_(found)
+
+    if not _RANK:
+        linalg.matrix_rank = matrix_rank
+    _RANK.append(plain)
+    try:
+        yield
+    finally:
+        if len(_RANK) == 1 and getattr(linalg.matrix_rank, "__wrapped__", None) is plain:
+            linalg.matrix_rank = plain
+        _RANK.pop()
 
 
 def push_mode(mode: Any) -> None:
