@@ -342,10 +342,10 @@ def _parameter_lines(stats: GraphStats) -> Iterator[str]:
     if found.unused:
         more = f" and {len(found.unused) - 6} more" if len(found.unused) > 6 else ""
         yield f"Unused: {', '.join(found.unused[:6])}{more}"
-    if found.may_be_used and found.unread:
-        more = f" and {len(found.unread) - 6} more" if len(found.unread) > 6 else ""
-        names = ", ".join(found.unread[:6])
-        yield f"Perhaps unused: no operator of the graph reads {names}{more}, but some are missing"
+    if perhaps := found.perhaps_unused:
+        more = f" and {len(perhaps) - 6} more" if len(perhaps) > 6 else ""
+        but = "some are missing" if found.may_be_used else "the model's code takes them"
+        yield f"Perhaps unused: no operator of the graph reads {', '.join(perhaps[:6])}{more}, but {but}"
 
 
 def _memory_lines(stats: GraphStats) -> Iterator[str]:

@@ -190,7 +190,7 @@ class GraphStats:
             "params_trainable": parameters.trainable,
             "params_frozen": parameters.frozen,
             "params_unused": parameters.unused,
-            "params_may_be_used": parameters.unread if parameters.may_be_used else [],
+            "params_may_be_used": parameters.perhaps_unused,
             "params_tied": [list(names) for names in parameters.tied],
             "param_bytes_by_dtype": parameters.bytes_by_dtype,
             "activations": total.activations,

@@ -270,9 +270,8 @@ class _Assembly:
             )
             for lost in self._r.lost
         ]
-        why = "the module was called in a thread that was started before the recording and is not recorded"
-        scopes = Counter(scope_of(call) for call in self._r.unseen)
-        return gaps + [Gap(why, scope=scope) for scope in scopes]
+        unseen = {(why, scope_of(call)): None for call, why in self._r.unseen.items()}
+        return gaps + [Gap(why, scope=scope) for why, scope in unseen]
 
 
 def _producers(log: Columns, values: int, seen_through: dict[int, int]) -> list[int]:

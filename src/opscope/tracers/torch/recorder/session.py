@@ -113,6 +113,7 @@ class Session(session.Session):
         try:
             if self._compiled is None:
                 self._aside.enter_context(private.without_compiler())
+                self._aside.enter_context(private.with_control_flow(self._switch))
             self._aside.enter_context(private.no_word_about_hooks())
             self._aside.enter_context(private.rank_that_writes(torch))
             for name, optimizer in optimizers:
