@@ -192,7 +192,7 @@ def viewer(session: nox.Session) -> None:
     committed = Path("src/opscope/_viewer")
     stale = [
         name
-        for name in ("viewer.js", "viewer.css", "headless.js")
+        for name in ("viewer.js", "viewer.css", "engine.js")
         if (fresh / name).read_bytes() != (committed / name).read_bytes()
     ]
     if stale:

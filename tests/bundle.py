@@ -9,7 +9,7 @@ import pytest
 
 from opscope.export import page
 
-STAND_IN = {"viewer.js": b"/* js </script> <!-- */", "viewer.css": b"/* css </style> */"}
+STAND_IN = {"viewer.js": b"/* js </script> <!-- */", "viewer.css": b"/* css </style> */", "engine.js": b"/* engine */"}
 _CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 BUILT = all((files("opscope") / "_viewer" / name).is_file() for name in STAND_IN)
 

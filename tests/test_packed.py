@@ -148,6 +148,8 @@ def device(info: tarfile.TarInfo) -> None:
         (b"BZh91AY&SY", "a bzip2 file: unpack it first"),
         (b"\xfd7zXZ\0\0", "an xz file: unpack it first"),
     ],
+    # Not by the bytes: gzip writes the time into them, and the workers of a run have to agree on the names.
+    ids=lambda given: given if isinstance(given, str) else f"{len(given)}-bytes",
 )  # fmt: skip
 def test_bad_ones_are_refused(data: bytes, words: str, tmp_path: Path) -> None:
     path = tmp_path / "x"

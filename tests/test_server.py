@@ -88,7 +88,16 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
 
 # -- who may ask ------------------------------------------------------------------------------------
 
-ADDRESSES = ["/", "/viewer.js", "/viewer.css", "/api/captures", "/api/capture/0", "/api/source?path=x", "/nothing"]
+ADDRESSES = [
+    "/",
+    "/viewer.js",
+    "/viewer.css",
+    "/engine.js",
+    "/api/captures",
+    "/api/capture/0",
+    "/api/source?path=x",
+    "/nothing",
+]
 
 
 @pytest.mark.parametrize("path", ADDRESSES)
@@ -214,11 +223,13 @@ def test_the_page(client: Client) -> None:
     assert config.pop("devices")
     assert config == {
         "mode": "server",
+        "engine": f"engine.js?token={client.server.token}",
         "token": client.server.token,
         "captures": [{"name": "simple_model_train.pkl", "url": "api/capture/0"}],
         "title": "simple_model_train.pkl – opscope",
     }
-    for asset in re.findall(r'(?:src|href)="(viewer[^"]+)"', text):
+    assets = re.findall(r'(?:src|href)="(viewer[^"]+)"', text)
+    for asset in (*assets, config["engine"]):
         assert client.ask(f"/{asset}", token=False).status == 200
     assert client.ask("/viewer.js").headers["Content-Type"].startswith("text/javascript")
     assert client.ask("/viewer.css").headers["Content-Type"].startswith("text/css")

@@ -17,8 +17,8 @@ const common = {
   logLevel: 'warning',
 };
 await build({ ...common, entryPoints: ['src/main.ts'], format: 'iife', outfile: join(outdir, 'viewer.js') });
-// The same layout and SVG writer in a bare V8, for `opscope export -o picture.svg`.
-await build({ ...common, entryPoints: ['src/headless.ts'], format: 'iife', outfile: join(outdir, 'headless.js') });
+// In the page's worker, and in a bare V8 for `opscope export -o picture.svg`.
+await build({ ...common, entryPoints: ['src/worker.ts'], format: 'iife', outfile: join(outdir, 'engine.js') });
 if (existsSync(join(here, 'src/main.css'))) {
   await build({ ...common, entryPoints: ['src/main.css'], outfile: join(outdir, 'viewer.css') });
 }

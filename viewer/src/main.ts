@@ -1,18 +1,18 @@
-// One bundle, two lives: in a worker it is the engine, in a document it is the page.
+// The page. Its engine is a script of its own (worker.ts), so that each thread reads only the code that it runs.
 
-import type { Address, Content } from './engine/content.ts';
+import { bytesOf, type Address, type Content } from './engine/content.ts';
 import type { Chosen } from './engine/messages.ts';
 import type { Device } from './engine/roofs.ts';
 import { openPage } from './page/app.ts';
 import { addFile } from './page/files.ts';
 import { compareGraphs } from './page/comparing.ts';
 import type { Served, Services } from './page/page.ts';
-import { serve } from './engine/worker.ts';
 import { breath } from './state/later.ts';
 import { connect } from './state/client.ts';
 
 interface Config {
   mode: 'server' | 'file' | 'notebook';
+  engine?: string; // the address of its script; a one-file page carries it
   token?: string;
   captures: { name: string; url?: string; data?: string; costs?: string }[];
   devices?: Device[];
@@ -23,15 +23,14 @@ interface Config {
   editor?: string;
 }
 
-if (typeof document === 'undefined') serve(self as unknown as Parameters<typeof serve>[0]);
-else start(document.currentScript as HTMLScriptElement | null);
+start();
 
-function start(script: HTMLScriptElement | null): void {
+function start(): void {
   const root = document.getElementById('opscope');
   const config = JSON.parse(document.getElementById('opscope-config')?.textContent ?? '{"mode":"file","captures":[]}') as Config;
   if (!root) return;
   if (config.view && !location.hash) location.hash = config.view;
-  const { page, handle } = openPage(root, connect(worker(script)), services(config));
+  const { page, handle } = openPage(root, connect(engine(config)), services(config));
   Object.assign(window, { opscope: handle });
   page.run(
     (async () => {
@@ -45,10 +44,13 @@ function start(script: HTMLScriptElement | null): void {
   );
 }
 
-/** The same script once more, as a worker: by its address, or from its own text in a one-file page. */
-function worker(script: HTMLScriptElement | null): Worker {
-  if (script?.src) return new Worker(script.src);
-  return new Worker(URL.createObjectURL(new Blob([script?.textContent ?? ''], { type: 'text/javascript' })));
+/** The engine's worker. A one-file page carries the script packed, as Python's zlib does it. */
+async function engine(config: Config): Promise<Worker> {
+  if (config.engine) return new Worker(config.engine);
+  const packed = await bytesOf(document.getElementById('opscope-engine')?.textContent ?? '');
+  const script = new Blob([packed as BlobPart]).stream().pipeThrough(new DecompressionStream('deflate'));
+  const text = await new Response(script, { headers: { 'Content-Type': 'text/javascript' } }).blob();
+  return new Worker(URL.createObjectURL(text));
 }
 
 function content(capture: Config['captures'][number], config: Config): Content {

@@ -21,6 +21,7 @@ const LAYERS: Record<string, string[]> = {
   headless: [],
   'headless.ts': ['draw', 'engine', 'headless', 'picture', 'scene.ts', 'svg', 'wire'],
   'main.ts': ['engine', 'page', 'state'],
+  'worker.ts': ['engine', 'headless.ts'],
 };
 const LONGEST = 100;
 

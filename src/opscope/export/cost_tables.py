@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from opscope.analysis.costs.columns import Row, column_of
 from opscope.analysis.costs.report import Report
+from opscope.analysis.costs.rows import Rows
 from opscope.analysis.costs.stats import GraphStats
 from opscope.ir import widths
 
 BAR = 16
 _SI = ("", "k", "M", "G", "T", "P", "E")
 LEFT = ("text", "bar")
+_BETWEEN = "\0"  # no cell that is shown has one
 
 
 # -- figures -------------------------------------------------------------------------------------------
@@ -106,28 +108,35 @@ def name(row: Row, level: str = "  ") -> str:
 
 def cells(report: Report) -> tuple[list[str], list[list[str]], list[str]]:
     """Titles, rows, and the sums at the end."""
-    titles = [report.title(column) for column in ("name", *report.columns)]
-    rows = [[name(row), *(cell(report, row, column) for column in report.columns)] for row in report.rows]
-    total = ["total", *("" if column == "bar" else cell(report, report.total, column) for column in report.columns)]
+    titles, *rows, total = _lines(report)
     return titles, rows, total
+
+
+def _lines(report: Report) -> Iterator[list[str]]:
+    yield [report.title(column) for column in ("name", *report.columns)]
+    for row in report.rows:
+        yield [name(row), *(cell(report, row, column) for column in report.columns)]
+    yield ["total", *("" if column == "bar" else cell(report, report.total, column) for column in report.columns)]
 
 
 # -- tables --------------------------------------------------------------------------------------------
 
 
 def plain(report: Report, widest: int = 60) -> str:
-    titles, rows, total = cells(report)
     left = [True, *(column_of(column).kind in LEFT for column in report.columns)]
-    table = [titles, *rows, total]
-    table = [[_clipped(text, widest) for text in line] for line in table]
-    fitted = [max(widths.width(line[i]) for line in table) for i in range(len(titles))]
-    lines = [
-        "  ".join(
+    fitted = [0] * len(left)
+    table: list[str] = []  # each line as one text: there may be a million
+    for line in _lines(report):
+        texts = [_clipped(text, widest) for text in line]
+        fitted = [max(most, widths.width(text)) for most, text in zip(fitted, texts, strict=True)]
+        table.append(_BETWEEN.join(texts))
+    for number, line in enumerate(table):
+        filled = (
             widths.left(text, width) if is_left else widths.right(text, width)
-            for text, width, is_left in zip(line, fitted, left, strict=True)
-        ).rstrip()
-        for line in table
-    ]
+            for text, width, is_left in zip(line.split(_BETWEEN), fitted, left, strict=True)
+        )
+        table[number] = "  ".join(filled).rstrip()
+    lines = table
     rule = "─" * (sum(fitted) + 2 * (len(fitted) - 1))
     more = [f"… and {report.left_out:,} more rows"] if report.left_out else []
     return "\n".join([lines[0], rule, *lines[1:-1], *more, rule, lines[-1]])
@@ -208,7 +217,7 @@ def _html_cell(row: Row, text: str, kind: str) -> str:
 
 
 def _clipped(text: str, most: int) -> str:
-    clean = "".join(c if c.isprintable() else "�" for c in text)
+    clean = text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
     return widths.cut(clean, most)
 
 
@@ -253,7 +262,7 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         more = "≥ " if total.bytes_at_least else ""
         intensity = f", {total.intensity:.3g} FLOPs per byte" if total.intensity else ""
         yield f"Traffic: {more}{short(total.read, 'B')} read and {more}{short(total.written, 'B')} written{intensity}"
-    if report is not None and report.by == "module" and any(row.get("times", 1) > 1 for row in report.rows):
+    if report is not None and report.by == "module" and _is_folded(report.rows):
         yield "×N: N modules with identical rows, shown once with their total"
     if stats.costs.inside.any():
         yield "Kernels: of operators that run in one kernel, what stays inside of it is neither read nor written"
@@ -283,6 +292,10 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
 def _listed(counts: Mapping[str, int]) -> str:
     listed = ", ".join(f"{name} ×{count:,}" if count > 1 else name for name, count in list(counts.items())[:12])
     return listed + (f" and {len(counts) - 12} other kinds" if len(counts) > 12 else "")
+
+
+def _is_folded(rows: Sequence[Row]) -> bool:
+    return bool(len(rows)) and isinstance(rows, Rows) and rows.largest("times") > 1
 
 
 def _time_lines(stats: GraphStats) -> Iterator[str]:

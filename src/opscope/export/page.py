@@ -1,4 +1,5 @@
-"""The HTML around the viewer: served, in one file, or in a notebook cell. The page itself is viewer.js.
+"""The HTML around the viewer: served, in one file, or in a notebook cell. The page itself is viewer.js, and engine.js
+is its worker.
 
 The page always works on the bytes of .opscope files. It reads what to open from the JSON in
 `#opscope-config`: a served page fetches each capture from its `url`, one in a file has the bytes in the
@@ -13,7 +14,9 @@ import html
 import io
 import json
 import re
+import zlib
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -33,8 +36,11 @@ _POLICY = (
 SERVED_POLICY = _POLICY.format(script="'self'", connect="'self'") + "; frame-ancestors 'none'"
 
 
+ASSETS = ("viewer.js", "viewer.css", "engine.js")
+
+
 def asset(name: str) -> bytes:
-    """viewer.js or viewer.css, as built from viewer/."""
+    """A file of the page, as built from viewer/."""
     file = files("opscope") / "_viewer" / name
     if not file.is_file():
         raise OpscopeError(
@@ -53,7 +59,14 @@ def capture_bytes(capture: Capture) -> bytes:
 
 def served(captures: Sequence[dict[str, str]], title: str, token: str) -> str:
     """The page of the server: script, style and captures are fetched, each with the token."""
-    config = {"mode": "server", "token": token, "captures": list(captures), "title": title, "devices": devices()}
+    config = {
+        "mode": "server",
+        "engine": f"engine.js?token={token}",
+        "token": token,
+        "captures": list(captures),
+        "title": title,
+        "devices": devices(),
+    }
     return _document(
         title,
         head=f'<link rel="stylesheet" href="viewer.css?token={token}">',
@@ -85,6 +98,8 @@ def one_file(
         f'<script id="capture-{i}" type="application/octet-stream+base64">{base64.b64encode(content).decode()}</script>'
         for i, (_, content) in enumerate(captures)
     ]
+    engine = base64.b64encode(_packed(asset("engine.js"))).decode()
+    data.append(f'<script id="opscope-engine" type="text/javascript+deflate+base64">{engine}</script>')
     return _document(
         title,
         head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>',
@@ -121,6 +136,11 @@ def escaped_json(data: Any) -> str:
     """JSON that is safe in a <script>: no character in it means anything to HTML."""
     text = json.dumps(data)  # what is not ASCII becomes \uXXXX
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+@cache
+def _packed(script: bytes) -> bytes:
+    return zlib.compress(script, 9)
 
 
 def _inline_script(script: str) -> str:

@@ -56,3 +56,9 @@ WITHOUT_RECORDER = "without a recorder"
 
 COPIES_FOR = "copies for"
 """Of a kernel that computes no operator: the one for which it lays a tensor out in another way."""
+
+RECOMPUTE_POLICY = "recompute policy"
+"""What activation checkpointing says of an operator: `prefer recompute (checkpoint 4)`, `must save`."""
+
+RECOMPUTED_BECAUSE = "recomputed because"
+"""Of an operator that backward runs once more: who decided that."""

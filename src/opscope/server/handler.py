@@ -6,6 +6,7 @@ import json
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from io import BufferedIOBase
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs
 
@@ -32,7 +33,7 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_ASSETS = {"/viewer.js": "text/javascript; charset=utf-8", "/viewer.css": "text/css; charset=utf-8"}
+_KINDS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -128,8 +129,8 @@ class Handler(BaseHTTPRequestHandler):
         shelf = self._server.shelf
         if path == "/":
             self._page(query)
-        elif path in _ASSETS:
-            self._send(HTTPStatus.OK, _ASSETS[path], page.asset(path[1:]))
+        elif path[1:] in page.ASSETS:
+            self._send(HTTPStatus.OK, _KINDS[PurePosixPath(path).suffix], page.asset(path[1:]))
         elif path == "/api/captures":
             self._json(HTTPStatus.OK, [shown.summary(i) for i, shown in enumerate(shelf.all())])
         elif path.startswith("/api/capture/"):

@@ -61,7 +61,7 @@ class Server:
     """
 
     def __init__(self, read_bytes: ReadBytes, port: int = 0) -> None:
-        for name in ("viewer.js", "viewer.css"):
+        for name in page.ASSETS:
             page.asset(name)  # missing: say so now and not in the browser
         self._http = HttpServer(port, read_bytes)
         self._thread: threading.Thread | None = None

@@ -13,7 +13,8 @@ import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
 import { Costs } from './cost.ts';
 import { row } from '../wire/csr.ts';
-import { alone, comingIn, without, type Cut } from './cut.ts';
+import { alone, comingIn, goingOut, without, type Cut } from './cut.ts';
+import { items as itemsOf } from './names.ts';
 import { classes, Diffs, replaced, type StageChanges } from './diff.ts';
 import { boxChanges, kin, overlay, type Kin } from './diffview.ts';
 import type { Aside, Calls, CaptureInfo, Chosen, Commands, EngineWords, Picture, ViewOptions } from './messages.ts';
@@ -25,7 +26,7 @@ import { join, ownOf, type Placement } from './own.ts';
 import { Repeats } from './repeats.ts';
 import { columnsOf } from './separated.ts';
 import { buildScene } from './scene.ts';
-import { purpose, unread } from './story.ts';
+import { loneFills, purpose, unread } from './story.ts';
 import { kindsOf } from './kinds.ts';
 import { turn } from './uturn.ts';
 import { buildTree, type Tree } from './tree.ts';
@@ -235,7 +236,7 @@ export class Engine implements Served<Commands> {
   }
 
   async stage(id: number, stage: number, options: ViewOptions): Promise<Picture> {
-    const before = this.shown && this.view.capture === this.entries[id]!.capture ? this.view : null;
+    const before = this.shown && this.view.id === id ? this.view : null;
     this.view = await this.viewOf(id, stage, options, before);
     const diff = options.aligned ? this.view.diffs.of(stage) : null;
     if (diff) {
@@ -279,7 +280,9 @@ export class Engine implements Served<Commands> {
       );
       if (names) this.cutOff(view, alone(view, names));
       this.openAtFirst(view);
+      if (names) this.openAlone(view, names);
       this.views.set(key, view);
+      if (names) return view; // it is about what is inside
     } else if (JSON.stringify(view.options) !== JSON.stringify(options)) {
       this.arrange(view, options);
     }
@@ -342,13 +345,16 @@ export class Engine implements Served<Commands> {
   /** Build the tree anew, and open in it what was open before (by scope and phase). */
   private arrange(ground: Ground & Partial<Arranged>, options: ViewOptions): View {
     const { tree: before, open: wereOpen, unfolded: wereUnfolded } = ground;
-    const [wasOpen, wasUnfolded] = [new Set<string>(), new Set<string>()];
+    const wasOpen = new Set(ground.lost);
+    const wasUnfolded = new Set<string>();
     const keyOf = (tree: Tree, g: number) => `${tree.scope[g]}/${tree.isPhase[g] ? tree.phase[g] : ''}/${tree.labels.get(g) ?? ''}`;
     for (let g = 0; before && g < before.groups; g++) {
       if (wereOpen?.[g]) wasOpen.add(keyOf(before, g));
       if (wereUnfolded?.[g]) wasUnfolded.add(keyOf(before, g));
     }
     const inlined = options.constants ? new Uint8Array(ground.graph.nodes) : constants(ground.graph);
+    if (!options.constants && !options.plumbing)
+      for (const node of loneFills(ground.graph, ground.kinds, ground.plumbing)) inlined[node] = 1;
     const passed = passedNow(ground, options);
     for (let node = 0; node < passed.length; node++) if (passed[node]! >= 0) inlined[node] = 1;
     const drawn = flow(ground.graph, ground.bodies, passed);
@@ -368,6 +374,8 @@ export class Engine implements Served<Commands> {
     });
     const [open, unfolded] = [new Uint8Array(tree.groups), new Uint8Array(tree.groups)];
     open[0] = 1;
+    const lost = new Set(wasOpen);
+    for (let g = 0; lost.size && g < tree.groups; g++) lost.delete(keyOf(tree, g));
     for (let g = 1; before && g < tree.groups; g++) {
       if (wasOpen.has(keyOf(tree, g)) || (tree.isPhase[g] && !before.isPhase.includes(1))) open[g] = 1;
     }
@@ -377,6 +385,7 @@ export class Engine implements Served<Commands> {
       options,
       tree,
       open,
+      lost,
       unfolded,
       inlined,
       passed,
@@ -389,6 +398,15 @@ export class Engine implements Served<Commands> {
       twin: ground.twin ?? null,
       apart: ground.apart ?? new Set(),
     });
+  }
+
+  /** What stands alone is open, and so is what is around it. */
+  private openAlone(view: View, names: readonly string[]): void {
+    const { tree } = view;
+    for (const item of itemsOf(view, [...names]))
+      for (let g = item - tree.nodes; g > 0 && g < tree.groups; g = tree.parent[g]!)
+        for (const one of [g, ...view.kin(g)]) view.open[one] = 1;
+    for (let g = 1; g < tree.groups; g++) if (tree.isPhase[g]) view.open[g] = 1;
   }
 
   /** Open groups as long as the picture stays readable. */
@@ -429,7 +447,8 @@ export class Engine implements Served<Commands> {
         if (tree.phase[g] === how.without || (how.firstTurn && tree.isPhase[g] && tree.part[g]! > 1)) return false;
         // The optimizer opens as far as the modules that it updates.
         if (tree.phase[g] === OPTIMIZER && !tree.isPhase[g] && view.kin(g).length) return false;
-        return inside(g).boxes <= Math.min(most, MOST_FIRST_BOXES) && (tree.isPhase[g] || inside(g).groups.length > 0 || inside(g).folds);
+        if (!tree.isPhase[g] && isLikeFolded(view, g)) return false;
+        return inside(g).boxes <= Math.min(most, MOST_FIRST_BOXES) && (tree.isPhase[g] || holdsModules(view, g));
       });
       const kin = (g: number) => view.kin(g).filter((other) => groups.includes(other) && tree.phase[other] !== how.without);
       level = [...new Set(level.flatMap((g) => [g, ...kin(g)]))];
@@ -527,6 +546,7 @@ export class Engine implements Served<Commands> {
       counts: this.counts,
       read: view.flow.read,
       coming: comingIn(view),
+      going: goingOut(view),
       unread: (nodes) => unread(graph, nodes),
       drawnWords: this.words,
       place: (value) => view.gradients.place(value),
@@ -723,6 +743,27 @@ function shownInside({ tree, repeats }: View, group: number): { boxes: number; g
   const folded = new Set(runs.flatMap(([first, count]) => Array.from({ length: count }, (_, i) => children[first + i]!)));
   const groups = [...children].filter((g) => !folded.has(g) && tree.purpose[g]! < 0);
   return { boxes: nodes + children.length - folded.size + runs.length, groups, folds: runs.length > 0 };
+}
+
+/** Whether opening a group shows modules; a frame around a single box that shows none says nothing. */
+function holdsModules(view: View, group: number): boolean {
+  for (let g = group; ;) {
+    const { boxes, groups, folds } = shownInside(view, g);
+    if (folds || boxes > 1 || !groups.length) return folds || groups.length > 0;
+    g = groups[0]!;
+  }
+}
+
+/** Whether some of the modules beside a module are folded, and of its class: then it stays closed as they do. */
+function isLikeFolded({ tree, repeats, capture }: View, group: number): boolean {
+  const { cls } = capture.pools.scopes;
+  const siblings = row(tree.childGroups, tree.parent[group]!);
+  const own = cls.at(tree.scope[group]!);
+  return (
+    own !== '' &&
+    siblings.length <= MOST_COMPARED &&
+    repeats.runs(tree.parent[group]!).some(([at]) => cls.at(tree.scope[siblings[at]!]!) === own)
+  );
 }
 
 /** Data that comes in is a box of its own; parameters are inside their operator unless they are pulled out. */

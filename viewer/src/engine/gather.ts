@@ -17,6 +17,7 @@ const MANY = 20; // operators of one module that stand beside each other
 const FEWEST_ALIKE = 4;
 const [MOST_ITEMS, MOST_OF_STEP] = [40, 26]; // that a picture can show, and a column of a training step
 const [SHORTEST, LONGEST] = [4, 12]; // items of a section, where there are not many more
+const FEWEST_BETWEEN = 3; // operators between modules that are one box
 const SECTIONS = 16; // as a rule
 const MOST_SECTIONS = 30;
 const LARGEST = 2000; // items of a module that is looked at
@@ -41,6 +42,7 @@ class Gatherer {
   private uses: Csr | undefined;
   private members!: Csr; // operators by group
   private children!: Csr;
+  private readonly isStep: boolean;
 
   constructor(
     private readonly groups: Grouping,
@@ -49,6 +51,7 @@ class Gatherer {
     private readonly output: (node: number) => number,
   ) {
     this.boxOf = new Int32Array(groups.nodeGroup.length).fill(-1);
+    this.isStep = groups.phase.includes(BACKWARD);
     this.index();
   }
 
@@ -118,13 +121,18 @@ class Gatherer {
       for (let g = 0; g < levels; g++) {
         if (groups.gathered[g] || groups.labels.has(g)) continue;
         if ((groups.phase[g] === BACKWARD) !== backward || SHOWN_WHOLE.includes(groups.phase[g]!)) continue;
-        const many = row(this.members, g).length + row(this.children, g).length;
+        const operators = row(this.members, g).length;
+        const many = operators + row(this.children, g).length;
+        if (many <= MOST_OF_STEP || many > LARGEST) continue;
         const most = this.isOuter(g) ? MOST_OF_STEP : MOST_ITEMS;
-        if (many <= most || many > LARGEST || this.folded(g) <= most) continue;
+        const modules = this.folded(g);
+        if (operators + modules <= most) continue;
         const found = this.levelOf(g);
         if (!found) continue;
         const cuts = backward ? this.likeForward(found, sectionOf) : null;
-        made = this.sections(g, found, cuts ?? inSections(found), sectionOf) || made;
+        // Where modules tell the story, they stay, and what runs between them is gathered.
+        const section = modules > most / 2 || !modules ? (cuts ?? inSections(found)) : between(found, cuts);
+        made = this.sections(g, found, section, sectionOf) || made;
       }
       if (made) this.index();
       all ||= made;
@@ -134,14 +142,14 @@ class Gatherer {
 
   /** A phase of a training step, or a whole model in it: it stands beside its gradients. */
   private isOuter(g: number): boolean {
-    const { parent, isPhase, phase } = this.groups;
-    return g > 0 && phase.includes(BACKWARD) && (isPhase[g]! > 0 || isPhase[parent[g]!]! > 0);
+    const { parent, isPhase } = this.groups;
+    return g > 0 && this.isStep && (isPhase[g]! > 0 || isPhase[parent[g]!]! > 0);
   }
 
-  /** How many boxes a level is, about, when equal neighbours are one. */
+  /** How many boxes the groups in a group are, about, when equal neighbours are one. */
   private folded(g: number): number {
     const { scope, gathered } = this.groups;
-    let boxes = row(this.members, g).length;
+    let boxes = 0;
     let last = '';
     for (const child of row(this.children, g)) {
       const like = `${row(this.members, child).length}/${row(this.children, child).length}`;
@@ -271,8 +279,40 @@ function ordered({ items, source, target }: Level, first: Int32Array): Level {
   return { items: order.map((i) => items[i]!), source: from, target: to };
 }
 
+/**
+ * Sections of operators alone: stretches of those that run between modules, cut as `cuts` says or where little goes across.
+ * What stands by itself is in none.
+ */
+function between({ items, source, target }: Level, cuts: Int32Array | null): Int32Array {
+  const wanted = new Int32Array(items.length).fill(-1);
+  let next = cuts ? cuts.reduce((most, section) => Math.max(most, section), -1) + 1 : 0;
+  for (let from = 0, end; from < items.length; from = end + 1) {
+    for (end = from; end < items.length && items[end]! >= 0; end++) if (cuts) wanted[end] = cuts[end]!;
+    if (cuts || end - from < FEWEST_BETWEEN) continue;
+    const run: Level = { items: items.slice(from, end), source: source.map((i) => i - from), target: target.map((i) => i - from) };
+    const isIn = (_: number, e: number) =>
+      Math.min(run.source[e]!, run.target[e]!) >= 0 && Math.max(run.source[e]!, run.target[e]!) < end - from;
+    const inside = { ...run, source: run.source.filter(isIn), target: run.target.filter(isIn) };
+    const found = inSections(inside, Math.ceil((end - from) / LONGEST));
+    found.forEach((section, i) => (wanted[from + i] = next + section));
+    next += found[found.length - 1]! + 1;
+  }
+  const part = convexParts(source, target, wanted);
+  const size = new Map<number, number>();
+  for (const p of part) size.set(p, (size.get(p) ?? 0) + 1);
+  const number = new Map<number, number>(); // by part: of a section that has to be cut, the first keeps its number
+  const taken = new Set<number>();
+  return wanted.map((section, i) => {
+    const p = part[i]!;
+    if (section < 0 || size.get(p)! < FEWEST_BETWEEN) return -1;
+    if (!number.has(p)) number.set(p, taken.has(section) ? next++ : section);
+    taken.add(section);
+    return number.get(p)!;
+  });
+}
+
 /** The section of each item: stretches of about equal length, cut where the fewest edges go across. */
-function inSections({ items, source, target }: Level): Int32Array {
+function inSections({ items, source, target }: Level, wanted = 0): Int32Array {
   const n = items.length;
   const across = new Int32Array(n + 1); // edges that go over the place before each item
   source.forEach((a, e) => {
@@ -280,7 +320,7 @@ function inSections({ items, source, target }: Level): Int32Array {
     across[target[e]! + 1]!--;
   });
   for (let i = 1; i <= n; i++) across[i]! += across[i - 1]!;
-  const many = Math.min(MOST_SECTIONS, Math.ceil(n / Math.max(SHORTEST, Math.min(LONGEST, n / SECTIONS))));
+  const many = wanted || Math.min(MOST_SECTIONS, Math.ceil(n / Math.max(SHORTEST, Math.min(LONGEST, n / SECTIONS))));
   const length = n / many;
   const section = new Int32Array(n);
   let from = 0;

@@ -139,6 +139,7 @@ export interface Details {
   frames: { file: string; line: number; fn: string }[]; // of a module: where it is called
   builtAt: Details['frames']; // of a module: where it is constructed
   held: Details['inputs']; // of a module: parameters and buffers that it reads
+  more: Record<'inputs' | 'outputs' | 'held', number>; // values that are not listed
   kept: number | null; // of a module: bytes that other phases read of it; null: not known
   maker: Ref | null; // of a tensor
   size: number;

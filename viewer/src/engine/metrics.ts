@@ -281,7 +281,8 @@ export class Metrics {
         const text = this.text(name, item, tree);
         if (text !== null) return [[name, text]];
         const value = this.ofItem(name, item, tree, 1, () => nodes);
-        if (name === OUTPUT) return [this.measure(OUTPUT, out), this.measure(WRITTEN, value)];
+        // What views hand on is no work: where the bytes are counted, they are enough.
+        if (name === OUTPUT) return [this.measure(OUTPUT, out), ...(costs ? [] : [this.measure(WRITTEN, value)])];
         const figure = COSTS[name];
         const reached = figure && costs?.gaps.reach(figure, tree.scope[item - tree.nodes]!, tree.phase[item - tree.nodes]!);
         return [this.measure(name, value, Boolean(reached) || this.isLeast(name, nodes, least))];
@@ -294,7 +295,7 @@ export class Metrics {
   sum(nodes: number[]): Measure[] {
     const least = this.leastOf(nodes);
     return this.columns.flatMap((name): Measure[] => {
-      if (name === OUTPUT) return [this.measure(WRITTEN, this.rollUp(OUTPUT, nodes, 1))];
+      if (name === OUTPUT) return this.costs ? [] : [this.measure(WRITTEN, this.rollUp(OUTPUT, nodes, 1))];
       const [macs, other, read, written] = ['MACs', 'other FLOPs', 'bytes read', 'bytes written'].map(
         (of) => this.rollUp(of, nodes, 1) ?? NaN,
       );

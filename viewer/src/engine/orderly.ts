@@ -7,7 +7,7 @@ import { csr, row, type Csr } from '../wire/csr.ts';
 
 /** The groups of a tree while it is made; one row each. */
 export interface Grouping {
-  parent: number[]; // parents before their children
+  parent: number[]; // parents before their children, but for sections until all are tidied
   scope: number[];
   phase: number[];
   isPhase: number[];
@@ -85,13 +85,24 @@ function spans({ parent, nodeGroup }: Grouping) {
     if (first[g] === n) first[g] = i;
     last[g] = i;
   }
-  for (let g = parent.length - 1; g > 0; g--) {
+  const order = outsideIn(parent);
+  for (let i = parent.length - 1; i > 0; i--) {
+    const g = order ? order[i]! : i;
     const p = parent[g]!;
     size[p]! += size[g]!;
     if (first[g]! < first[p]!) first[p] = first[g]!;
     if (last[g]! > last[p]!) last[p] = last[g]!;
   }
   return { first, last, size, rank };
+}
+
+/** The groups with parents before their children; null where they are numbered so. Sections are made around what was there. */
+function outsideIn(parent: number[]): number[] | null {
+  if (parent.every((p, g) => p < g)) return null;
+  const children = childrenOf(parent);
+  const order = [0];
+  for (let i = 0; i < order.length; i++) order.push(...row(children, order[i]!));
+  return order;
 }
 
 /** One more group like another; answers its number. */

@@ -7,18 +7,21 @@ import type { Graph, Pools } from '../wire/capture.ts';
 import { shortOp } from './titles.ts';
 import type { Types } from './types.ts';
 
-const [FORWARD, OPTIMIZER, OTHER] = [PHASES.indexOf('forward'), PHASES.indexOf('optimizer'), PHASES.indexOf('other')];
+const [FORWARD, BACKWARD, OPTIMIZER, OTHER] = (['forward', 'backward', 'optimizer', 'other'] as const).map((phase) =>
+  PHASES.indexOf(phase),
+);
 const [INPUT, ACTIVATION, CONSTANT] = (['input', 'activation', 'constant'] as const).map((role) => ROLES.indexOf(role));
 
 const words = (text: string) => new Set(text.split(/\s+/));
 /** The same numbers in another shape, or some of them. */
 const RESHAPES = words(
   `view reshape flatten unflatten ravel squeeze unsqueeze transpose t permute movedim alias detach lift lift_fresh identity
-  contiguous expand broadcast view_as_real view_as_complex _unsafe_view _reshape_alias broadcast_to fuse_transpose select narrow slice`,
+  contiguous expand broadcast as_strided view_as_real view_as_complex _unsafe_view _reshape_alias broadcast_to fuse_transpose select narrow slice`,
 );
 /** The same tensor, where the type says so too. */
 const COPIES = words('copy clone to cast pad _to_copy dropout getitem');
 /** Made of nothing, and always the same. */
+const ITEMS = words('item local_scalar_dense');
 const FILLS = words('fill empty full zeros ones arange linspace eye scalar scalar_tensor constant new_zeros new_ones new_full');
 const RANDOM = words('random dropout multinomial rand randn randint normal uniform bernoulli');
 const POSITIONS = words('arange linspace cumsum range size dim numel one_hot topk argmax sort index');
@@ -39,9 +42,9 @@ export function kindOrName(kinds: Kinds, pools: Pools): Kinds {
 }
 
 /** By operator: the value that it hands on as it is, or -1. Empty where there is none. */
-export function passedOver(graph: Graph, kinds: Kinds, isOwner: (node: number) => boolean): Int32Array {
+export function passedOver(graph: Graph, types: Types, kinds: Kinds, isOwner: (node: number) => boolean): Int32Array {
   const { nodes, op, useStart, useValue, producer, type } = graph;
-  const way = byOp(graph, (of) => (COPIES.has(kinds(of)) ? COPY : RESHAPES.has(kinds(of)) ? RESHAPE : 0));
+  const way = byOp(graph, (of) => (COPIES.has(kinds(of)) ? COPY : RESHAPES.has(kinds(of)) ? RESHAPE : FILLS.has(kinds(of)) ? SEED : 0));
   if (!way.some(Boolean)) return new Int32Array(0);
   const out = firstOutputs(graph);
   let passed = new Int32Array(0);
@@ -52,6 +55,7 @@ export function passedOver(graph: Graph, kinds: Kinds, isOwner: (node: number) =
     const value = useStart[node]! < useStart[node + 1]! ? useValue[useStart[node]!]! : -1;
     if (value < 0 || isOwner(node) || producer[value]! >= node) continue;
     if (how === COPY && (type[value] !== type[made] || type[value] === 0)) continue;
+    if (how === SEED && !isSeed(graph, types, node, value, made)) continue;
     // Other tensors that it reads may say what happens; then the edge would hide them.
     let others = false;
     for (let use = useStart[node]! + 1; use < useStart[node + 1]!; use++)
@@ -63,7 +67,13 @@ export function passedOver(graph: Graph, kinds: Kinds, isOwner: (node: number) =
   return passed;
 }
 
-const [RESHAPE, COPY] = [1, 2];
+const [RESHAPE, COPY, SEED] = [1, 2, 3];
+
+/** The gradient of the loss by itself, with which the backward pass begins: one, as large as the loss. */
+function isSeed({ phase, producer, type }: Graph, types: Types, node: number, loss: number, made: number): boolean {
+  if (phase[node] !== BACKWARD || producer[loss]! < 0 || phase[producer[loss]!] !== FORWARD || type[loss] !== type[made]) return false;
+  return types.shape(type[loss]!)?.every((d) => d === 1) ?? false;
+}
 
 /** Something about every operator that is there, by the string that names it. */
 function byOp({ nodes, op }: Graph, of: (op: number) => number): Uint8Array {
@@ -99,9 +109,11 @@ export function plumbing(graph: Graph, types: Types, kinds: Kinds): Uint8Array {
   for (let value = 0; value < values; value++) {
     if (producer[value]! >= 0) makes[producer[value]!]! |= isWhole(type[value]!) ? 1 : types.dtypes(type[value]!) ? 2 : 4;
   }
-  const source = byOp(graph, (name) => (RANDOM.has(kinds(name)) ? 2 : FILLS.has(kinds(name)) ? 1 : 0));
+  const source = byOp(graph, (name) => (RANDOM.has(kinds(name)) ? 2 : FILLS.has(kinds(name)) ? 1 : ITEMS.has(kinds(name)) ? 3 : 0));
   const found = new Uint8Array(nodes);
   for (let node = 0; node < nodes; node++) {
+    // What is only looked at, like a size.
+    if (makes[node] === 0 && source[op[node]!] === 3 && (phase[node] === FORWARD || phase[node] === OTHER)) found[node] = 1;
     // Where types are not known, nothing is.
     if (makes[node] === 0 || makes[node]! >= 4 || (phase[node] !== FORWARD && phase[node] !== OTHER)) continue;
     if (makes[node] === 1) {
@@ -119,7 +131,58 @@ export function plumbing(graph: Graph, types: Types, kinds: Kinds): Uint8Array {
     }
     if (plain) found[node] = 1;
   }
+  onlyForPlumbing(graph, types, found);
   return found;
+}
+
+/** Numbers that are drawn or made of nothing, and then only looked at (whether to drop a layer), are plumbing too. */
+function onlyForPlumbing(
+  { nodes, values, phase, producer, type, useStart, useNode, useValue, outputs }: Graph,
+  types: Types,
+  found: Uint8Array,
+): void {
+  const wanted = new Uint8Array(nodes); // something else reads it, or it is no number
+  const makes = new Uint8Array(nodes);
+  for (let value = 0; value < values; value++) {
+    const node = producer[value]!;
+    if (node < 0) continue;
+    makes[node] = 1;
+    if (!wanted[node] && !types.shape(type[value]!)?.every((d) => d === 1)) wanted[node] = 1;
+  }
+  for (const value of outputs) if (value >= 0 && producer[value]! >= 0) wanted[producer[value]!] = 1;
+  for (let use = 0; use < useValue.length; use++) {
+    const maker = useValue[use]! < 0 ? -1 : producer[useValue[use]!]!;
+    if (maker >= 0 && !found[useNode[use]!]) wanted[maker] = 1;
+  }
+  for (let node = 0; node < nodes; node++) {
+    if (found[node] || wanted[node] || !makes[node] || (phase[node] !== FORWARD && phase[node] !== OTHER)) continue;
+    let reads = false;
+    for (let use = useStart[node]!; use < useStart[node + 1]!; use++) if (useValue[use]! >= 0) reads = true;
+    if (!reads) found[node] = 1;
+  }
+}
+
+/** Operators that make a constant of nothing for one other, which computes: each is drawn inside that one. */
+export function loneFills(graph: Graph, kinds: Kinds, plumbing: Uint8Array): number[] {
+  const { nodes, op, phase, producer, useStart, useNode, useValue, outputs } = graph;
+  const fills = byOp(graph, (of) => (FILLS.has(kinds(of)) ? 1 : 0));
+  const isFill = (node: number) => {
+    if (!plumbing[node] || !fills[op[node]!]) return false;
+    for (let use = useStart[node]!; use < useStart[node + 1]!; use++) if (useValue[use]! >= 0) return false;
+    return true;
+  };
+  const reader = new Map<number, number>(); // of the only one, or -1
+  for (let node = 0; node < nodes; node++) if (isFill(node)) reader.set(node, -2);
+  if (!reader.size) return [];
+  for (const value of outputs) if (value >= 0 && producer[value]! >= 0) reader.delete(producer[value]!);
+  useValue.forEach((value, use) => {
+    const maker = value < 0 ? -1 : producer[value]!;
+    const known = maker < 0 ? undefined : reader.get(maker);
+    // The gradient of what reads it may read it again.
+    if (known === undefined || known === useNode[use] || phase[useNode[use]!] !== phase[maker]) return;
+    reader.set(maker, known === -2 ? useNode[use]! : -1);
+  });
+  return [...reader].flatMap(([node, by]) => (by >= 0 && !plumbing[by] ? [node] : []));
 }
 
 /** What plumbing is about, by its operators' names: a place in the words of the page (positions and mask, positions, mask, others). */

@@ -147,13 +147,18 @@ class GroupMaker {
       if (!ran[s]) continue;
       const path: string[] = [];
       for (let at = s; at > 0; at = parent[at]!) path.unshift(name.at(at));
+      if (path.includes('')) continue; // it has no name
       modules.set(path.join('.'), s);
       // The model itself has a name in the capture, but none in the names of its parameters.
       if (!modules.has(path.slice(1).join('.'))) modules.set(path.slice(1).join('.'), s);
     }
     for (const s of updates) {
-      const module = modules.get(name.at(s).split('.').slice(0, -1).join('.'));
-      if (module !== undefined && parent[s]! > 0 && parent[parent[s]!] === 0 && name.at(s)) this.#owners.set(s, module);
+      if (!name.at(s) || parent[s]! <= 0 || parent[parent[s]!] !== 0) continue;
+      // Some modules only hold parameters that the module around them reads.
+      const path = name.at(s).split('.');
+      let module: number | undefined;
+      while (path.length && module === undefined) module = path.pop() === undefined ? undefined : modules.get(path.join('.'));
+      if (module !== undefined) this.#owners.set(s, module);
     }
     return this.#owners;
   }
@@ -511,7 +516,22 @@ export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   for (; s > 0 && s !== around; s = pools.scopes.parent[s]!) names.push(scopeLabel(pools, s));
   if (s === around || around === 0) return names.reverse().join('.');
   // What updates a parameter stands in the module of the parameter.
-  return tree.phase[group] === OPTIMIZER ? names[0]!.slice(names[0]!.lastIndexOf('.') + 1) : names[0]!;
+  return tree.phase[group] === OPTIMIZER ? withoutModule(pools, names[0]!, around) : names[0]!;
+}
+
+/** `out_proj.weight` of `layers.0.attention.out_proj.weight` in the module `layers.0.attention`. */
+function withoutModule(pools: Pools, parameter: string, module: number): string {
+  const { parent, name } = pools.scopes;
+  const path: string[] = [];
+  for (let s = module; s > 0; s = parent[s]!) path.unshift(name.at(s));
+  for (let from = 0; from <= path.length; from++) {
+    const before = path
+      .slice(from)
+      .map((part) => `${part}.`)
+      .join('');
+    if (before && parameter.startsWith(before)) return parameter.slice(before.length);
+  }
+  return parameter;
 }
 
 /** `conv1 … layer2`: what a section begins and ends with. */

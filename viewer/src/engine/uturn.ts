@@ -9,6 +9,7 @@ import { BETWEEN, RUNG, TIED } from '../layout/types.ts';
 import type { Turn } from '../layout/uturn.ts';
 import { PHASES, ROLES } from '../scene.ts';
 import type { Graph } from '../wire/capture.ts';
+import type { Flow } from './flow.ts';
 import type { Tree } from './tree.ts';
 import type { Types } from './types.ts';
 import type { Visible } from './visible.ts';
@@ -32,7 +33,7 @@ interface Input {
   graph: Graph;
   tree: Tree;
   types: Types;
-  flow: Pick<Graph, 'useNode' | 'useValue'>;
+  flow: Flow;
   visible: Visible;
   inlined: Uint8Array; // operators that are drawn inside others
 }
@@ -310,10 +311,17 @@ class Step {
       const maker = flow.useValue[use]! < 0 ? -1 : graph.producer[flow.useValue[use]!]!;
       if (maker >= 0 && graph.phase[maker] === BACKWARD) fed[flow.useNode[use]!] = 1;
     }
+    // Where the gradient of the loss by itself is passed over, it says which of the scalars is the loss.
+    const said = new Set<number>();
+    const isSaid = (use: number) => {
+      const maker = flow.read[use]! < 0 ? -1 : graph.producer[flow.read[use]!]!;
+      return flow.read[use] !== flow.useValue[use] && maker >= 0 && graph.phase[maker] === BACKWARD;
+    };
+    for (let use = 0; use < flow.useValue.length; use++) if (isSaid(use)) said.add(flow.useNode[use]!);
     const found = new Map<string, { value: number; from: number; to: number }>();
     for (let use = 0; use < flow.useValue.length; use++) {
       const [node, value] = [flow.useNode[use]!, flow.useValue[use]!];
-      if (value < 0 || graph.phase[node] !== BACKWARD || fed[node] || !scalar(value)) continue;
+      if (value < 0 || graph.phase[node] !== BACKWARD || !scalar(value) || (said.has(node) ? !isSaid(use) : fed[node])) continue;
       const maker = graph.producer[value]!;
       if (maker < 0 || graph.phase[maker] !== FORWARD) continue;
       const [from, to] = [v.nodeBox[maker]!, v.nodeBox[node]!];

@@ -50,6 +50,7 @@ export interface Arranged {
   options: ViewOptions;
   tree: Tree;
   open: Uint8Array;
+  lost: ReadonlySet<string>; // what was open and is hidden now
   unfolded: Uint8Array;
   cache: LayoutCache;
   repeats: Repeats;
@@ -103,7 +104,7 @@ export function newGround(
     },
     get views(): Int32Array {
       const owners = new Set(bodies.owner);
-      return (views ??= passedOver(graph, kinds, (node) => owners.has(node)));
+      return (views ??= passedOver(graph, types, kinds, (node) => owners.has(node)));
     },
     get plumbing(): Uint8Array {
       return (plain ??= plumbing(graph, types, kinds));

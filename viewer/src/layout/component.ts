@@ -66,7 +66,16 @@ export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options, b
   const gaps = gapsFor(options.gapX, mostLines(layered, solid));
   const { gapY, maxHeight } = options;
   const effort = good ? { rounds: 5, passes: 4 } : { rounds: 2, passes: 0 };
-  const centre = placeItems({ layered, order, half, gaps, ...effort, boxes: solid, folded: maxHeight !== undefined });
+  const centre = placeItems({
+    layered,
+    order,
+    half,
+    gaps,
+    ...effort,
+    boxes: solid,
+    folded: maxHeight !== undefined,
+    chains: options.side !== undefined,
+  });
   return route({ graph, kind, arcs, layered, order, centre, half, gaps, gapY, maxHeight });
 }
 

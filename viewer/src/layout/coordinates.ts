@@ -7,6 +7,8 @@ import { straighten } from './straighten.ts';
 
 /** How strongly links pull that lead from what only feeds, or to what only ends. */
 const LEAF = 0.02;
+/** How strongly a link pulls that is the only one between two boxes on adjacent layers. */
+const CHAIN = 16;
 /** How strongly the other side pulls an item that nothing pulls on the side looked at. */
 const WEAK = 0.001;
 /** In every so many layers there is one where lines may step back to the middle. */
@@ -25,6 +27,8 @@ interface Placing {
   boxes?: number;
   /** The drawing will be folded into columns. */
   folded?: boolean;
+  /** Boxes of which each leads to the next stand exactly below each other, whatever runs beside them. */
+  chains?: boolean;
 }
 
 /**
@@ -37,6 +41,7 @@ export function placeItems(placing: Placing): Float64Array {
   const { layers } = layered;
   const side = findSide(layered, order);
   const strength = linkStrength(layered, side, boxes);
+  if (placing.chains) holdChains(layered, side, strength, boxes);
   const placer = new Placer(placing, strength, boxes);
   placer.packLayers();
   placer.findCalm();
@@ -84,6 +89,18 @@ function linkStrength({ links, upper, lower, weight }: Layered, { feeds, ends }:
     strength[l] = feeds[u] || ends[v] ? LEAF : (lines === 2 ? 8 : lines === 1 ? 2 : 1) * Math.min(weight[l], 4);
   }
   return strength;
+}
+
+/** Links from box to box pull hardest where there is only one from the upper and one to the lower box. */
+function holdChains({ links, upper, lower }: Layered, { feeds, ends }: Side, strength: Float32Array, boxes: number): void {
+  const [down, up] = [new Int32Array(boxes), new Int32Array(boxes)];
+  const isChain = (l: number) => upper[l] < boxes && lower[l] < boxes && !feeds[upper[l]] && !ends[lower[l]];
+  for (let l = 0; l < links; l++) {
+    if (!isChain(l)) continue;
+    down[upper[l]]++;
+    up[lower[l]]++;
+  }
+  for (let l = 0; l < links; l++) if (isChain(l) && down[upper[l]] === 1 && up[lower[l]] === 1) strength[l] = Math.max(strength[l], CHAIN);
 }
 
 /** How hard a link pulls its lower and its upper item when lines are straightened. */

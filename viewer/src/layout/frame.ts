@@ -14,7 +14,8 @@ export interface Heights {
 }
 
 /** A gap is higher where many lanes run level in it. */
-export function layerHeights({ graph, layered, gapY }: Routing, tracks: Tracks): Heights {
+export function layerHeights(routing: Routing, tracks: Tracks): Heights {
+  const { graph, layered, gapY } = routing;
   const { layers, layer } = layered;
   const tall = new Float64Array(layers);
   for (let v = 0; v < graph.n; v++) if (graph.height[v] > tall[layer[v]]) tall[layer[v]] = graph.height[v];
@@ -23,11 +24,25 @@ export function layerHeights({ graph, layered, gapY }: Routing, tracks: Tracks):
   for (let r = 0; r + 1 < layers; r++) {
     const busy = tracks.stubs[r] + tracks.branches[r + 1];
     let base = gapY;
-    // a border needs less room than a layer of boxes
-    if (ports && ((r === 0 && ports.inPorts) || (r === layers - 2 && ports.outPorts))) base = 0.6 * gapY;
+    // a border needs less room than a layer of boxes, and next to none where lines run straight on from it
+    if (ports && ((r === 0 && ports.inPorts) || (r === layers - 2 && ports.outPorts)))
+      base = (busy || bends(routing, r) ? 0.6 : 0.2) * gapY;
     gap[r] = base + Math.min(3 * gapY, Math.max(0, busy - 4) * 3);
   }
   return { layer: tall, gap };
+}
+
+/** Whether a line from layer `r` to the next runs aslant. */
+function bends({ layered, order: { start, at }, centre }: Routing, r: number): boolean {
+  const { downStart, lower, upperAt, lowerAt } = layered;
+  for (let i = start[r]; i < start[r + 1]; i++) {
+    const v = at[i];
+    for (let l = downStart[v]; l < downStart[v + 1]; l++) {
+      const aside = centre[v] + (upperAt ? upperAt[l] : 0) - centre[lower[l]] - (lowerAt ? lowerAt[l] : 0);
+      if (Math.abs(aside) > 1) return true;
+    }
+  }
+  return false;
 }
 
 /** How far each layer reaches to the left and to the right. */

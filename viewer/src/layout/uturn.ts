@@ -19,6 +19,7 @@ import {
   Ways,
   type Part,
 } from './columns.ts';
+import { holdRows, standApart } from './hold.ts';
 import { BETWEEN, RUNG, TIED, type NestedGraph, type NestedLayout, type Options } from './types.ts';
 
 /** How the boxes and edges of a graph stand in the U. */
@@ -36,6 +37,7 @@ export interface Turn {
 }
 
 const BEND = 44; // below the columns
+const ROUNDS_APART = 3;
 
 export function layoutTurn(graph: NestedGraph, turn: Turn, options: Options, cache: LayoutCache): NestedLayout {
   const across = options.direction === 'down';
@@ -43,10 +45,18 @@ export function layoutTurn(graph: NestedGraph, turn: Turn, options: Options, cac
   const count = column.reduce((most, c) => Math.max(most, c + 1), 0);
   const parts: Part[] = [];
   for (let c = 0; c < count; c++) {
-    const held = c ? holdRows(graph, turn, c, parts) : graph;
+    let held = c ? holdRows(graph, turn, c, parts) : graph;
     // What is kept leads from the forward pass to its right, and to the left of the backward pass.
     const side = upward[c] ? -1 : c === 0 ? 1 : undefined;
-    parts.push(layoutUpOrDown(held, column, c, upward[c]!, { ...options, side }, caches(cache, c)));
+    const lay = () => layoutUpOrDown(held, column, c, upward[c]!, { ...options, side }, caches(cache, c));
+    let part = lay();
+    for (let round = 0; round < ROUNDS_APART; round++) {
+      const apart = standApart(held, turn, c, part);
+      if (apart === held) break;
+      held = apart;
+      part = lay();
+    }
+    parts.push(part);
   }
   level(parts, turn, across);
   const tops = new Map<number, number>(); // of boxes that stand in their row
@@ -81,64 +91,6 @@ export function layoutTurn(graph: NestedGraph, turn: Turn, options: Options, cac
   for (let e = 0; e < lines.length; e++) if (turn.guide[e] || !lines[e]) lines[e] = new Float32Array(0);
   const [totalWidth, totalHeight] = across ? [places.width, bottom] : [bottom, places.width];
   return { ...boxes, ...joinLines(lines), edgeKind, totalWidth, totalHeight };
-}
-
-/**
- * The graph with edges that hold the boxes of a column in the order of their rows, as the columns before have them, where
- * the data leaves that open. They have no line.
- */
-function holdRows(graph: NestedGraph, { column, row, upward }: Turn, c: number, parts: Part[]): NestedGraph {
-  const tops = new Map<number, number>(); // by row
-  for (const part of parts) part.boxes.forEach((box, i) => row[box] >= 0 && !tops.has(row[box]) && tops.set(row[box], part.y[i]));
-  const siblings = new Map<number, number[]>();
-  for (let box = 0; box < graph.n; box++) {
-    if (column[box] !== c || graph.open[box] || !tops.has(row[box])) continue;
-    const list = siblings.get(graph.parent[box]);
-    if (list) list.push(box);
-    else siblings.set(graph.parent[box], [box]);
-  }
-  const source = [...graph.source];
-  const target = [...graph.target];
-  for (const [around, boxes] of siblings) {
-    const next = new Map<number, Set<number>>(); // among the boxes in the same group
-    const lifted = (box: number): number => {
-      while (box >= 0 && graph.parent[box] !== around) box = graph.parent[box];
-      return box;
-    };
-    const join = (a: number, b: number) => {
-      const list = next.get(a);
-      if (list) list.add(b);
-      else next.set(a, new Set([b]));
-    };
-    for (let e = 0; e < graph.source.length; e++) {
-      if (column[graph.source[e]] !== c || column[graph.target[e]] !== c) continue;
-      const [a, b] = [lifted(graph.source[e]), lifted(graph.target[e])];
-      if (a >= 0 && b >= 0 && a !== b) join(a, b);
-    }
-    const reaches = (from: number, to: number): boolean => {
-      const seen = new Set([from]);
-      const todo = [from];
-      for (let v = todo.pop(); v !== undefined; v = todo.pop()) {
-        if (v === to) return true;
-        for (const w of next.get(v) ?? []) if (!seen.has(w)) (todo.push(w), seen.add(w));
-      }
-      return false;
-    };
-    boxes.sort((a, b) => tops.get(row[a])! - tops.get(row[b])!);
-    for (let i = 1; i < boxes.length; i++) {
-      const [above, below] = [boxes[i - 1], boxes[i]];
-      if (tops.get(row[below])! - tops.get(row[above])! < 1) continue; // beside each other
-      const [a, b] = upward[c] ? [below, above] : [above, below];
-      if (reaches(b, a) || reaches(a, b)) continue;
-      source.push(a);
-      target.push(b);
-      join(a, b);
-    }
-  }
-  if (source.length === graph.source.length) return graph;
-  const weight = new Float32Array(source.length).fill(0.05);
-  weight.set(graph.weight ?? new Float32Array(graph.source.length).fill(1));
-  return { ...graph, source: Int32Array.from(source), target: Int32Array.from(target), weight };
 }
 
 /** Columns are laid out with options of their own: each has its own cache. */
@@ -336,6 +288,8 @@ function bend(
     : [boxes.x, boxes.y, boxes.width, boxes.height];
   const [ownHigh, ownWide] = across ? [graph.height, graph.width] : [graph.width, graph.height];
   let reach = bottom;
+  const low = upward.map(() => 0); // how far each column reaches, with what stands below it
+  for (let box = 0; box < graph.n; box++) if (column[box] >= 0) low[column[box]] = Math.max(low[column[box]], along[box] + high[box]);
   for (let box = 0; box < graph.n; box++) {
     if (column[box] >= 0) continue;
     const touching = Array.from(source.keys()).filter((e) => source[e] === box || target[e] === box);
@@ -343,7 +297,10 @@ function bend(
     const middles = ends.map((v) => over[v] + breadth[v] / 2);
     const middle = middles.length ? (Math.min(...middles) + Math.max(...middles)) / 2 : wide / 2;
     [high[box], breadth[box]] = [ownHigh[box], ownWide[box]];
-    [along[box], over[box]] = [reach + BEND, middle - ownWide[box] / 2];
+    const columns = ends.map((v) => column[v]).filter((c) => c >= 0);
+    const [first, last] = columns.length ? [Math.min(...columns), Math.max(...columns)] : [0, low.length - 1];
+    const below = Math.max(0, ...low.slice(first, last + 1)) + EDGE;
+    [along[box], over[box]] = [below + BEND, middle - ownWide[box] / 2];
     const level = along[box] + ownHigh[box] / 2;
     touching.forEach((e, k) => {
       const other = ends[k];
@@ -374,7 +331,8 @@ function bend(
       }
       lines[e] = turned(line, across);
     });
-    reach = along[box] + ownHigh[box];
+    for (let c = first; c <= last; c++) low[c] = along[box] + ownHigh[box];
+    reach = Math.max(reach, along[box] + ownHigh[box] + EDGE);
   }
-  return reach + (reach > bottom ? EDGE : 0);
+  return reach;
 }

@@ -105,10 +105,11 @@ export async function colouring(page: Page, picture: Picture, colour: string, th
     h('i', { style: `background:${RAMP_CSS}` }),
     h('span', {}, shaded.total ? `${percent(shaded.max, shaded.total)} · ${most}` : most),
     ...colourControls(page, colour, own !== undefined),
-    shaded.unknown > 0 && h('span', { class: 'dim' }, words.notColoured(shaded.unknown)),
+    shaded.unknown > 0 &&
+      h('span', { class: 'legend-class dim' }, h('i', { style: `background:${theme.panels[0]}` }), words.notColoured(shaded.unknown)),
   ];
   return {
-    fill: { colours: shadeColours(theme.panels[2]!), of: shaded.shades },
+    fill: { colours: shadeColours(theme.panels[2]!, theme.panels[0]!), of: shaded.shades },
     legend,
     notes: shaded.notes,
     rows: [{ ramp: RAMP, from: least, to: most, text: name }],

@@ -4,6 +4,7 @@ import './modules.ts';
 import './kernels.ts';
 import './changes.ts';
 import './results.ts';
+import './bookmarks.ts';
 import './source.ts';
 import './listing.ts';
 import './kernelcode.ts';

@@ -10,15 +10,17 @@ export interface Client extends Promised {
   busy(): boolean;
 }
 
-export function connect(worker: Worker): Client {
+/** Calls wait for the worker, and fail where there is none. */
+export function connect(worker: Promise<Worker>): Client {
   const waiting = new Map<number, { call: string; resolve: (value: unknown) => void; reject: (error: Error) => void }>();
   let next = 0;
-  worker.onmessage = ({ data }: MessageEvent<Answer>) => {
+  const hear = ({ data }: MessageEvent<Answer>) => {
     const call = waiting.get(data.id);
     waiting.delete(data.id);
     if (data.error !== undefined) call?.reject(new Error(data.error));
     else call?.resolve(data.result);
   };
+  const heard = worker.then((made) => Object.assign(made, { onmessage: hear }));
   const busy = () => [...waiting.values()].some(({ call }) => call !== 'attach');
   return new Proxy({} as Client, {
     get: (_, call: string) =>
@@ -29,7 +31,7 @@ export function connect(worker: Worker): Client {
               const id = next++;
               waiting.set(id, { call, resolve, reject });
               const move = call === 'load' && ArrayBuffer.isView(args[0]) ? [args[0].buffer as ArrayBuffer] : [];
-              worker.postMessage({ id, call, args }, move);
+              heard.then((made) => made.postMessage({ id, call, args }, move)).catch(reject);
             }),
   });
 }

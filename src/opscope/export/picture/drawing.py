@@ -67,7 +67,7 @@ def draw(stage: Stage, capture: Capture, options: Options, look: Look) -> Drawin
     racer = _racer()
     try:
         with racer() as v8:
-            v8.eval(page.asset("headless.js").decode("utf-8"))
+            v8.eval(page.asset("engine.js").decode("utf-8"))
             _into(v8, data)
             v8.eval(_DRAW % page.escaped_json(wanted))
             told: dict[str, Any] = json.loads(str(v8.eval("told")))

@@ -215,6 +215,27 @@ def is_torch(torch: Any, code: CodeType) -> bool:
     return code.co_filename.startswith(os.path.dirname(torch.__file__))
 
 
+def profiler_mark() -> Callable[[str], Any]:
+    """A context manager that gives a part of a run a name in the profiler's trace."""
+    torch = the_torch()
+    return getattr(torch._C._profiler, "_RecordFunctionFast", None) or torch.profiler.record_function
+
+
+def compiler_at_work() -> tuple[Callable[[], Any], Callable[[CodeType], None]] | None:
+    """What says whether Dynamo looks at the frames that begin now (then not None), and what makes it pass over a code.
+    None: this torch has neither."""
+    frames: Any = getattr(getattr(the_torch()._C, "_dynamo", None), "eval_frame", None)
+    callback: Any = getattr(frames, "get_eval_frame_callback", None)
+    if hasattr(frames, "skip_code"):  # until torch 2.6
+        return callback and (callback, frames.skip_code)
+    try:
+        skipped = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT)
+        set_strategy = frames.set_code_exec_strategy
+    except (AttributeError, TypeError):
+        return None
+    return callback and (callback, lambda code: set_strategy(code, skipped))
+
+
 def is_dispatch_wrapper(code: CodeType) -> bool:
     """Whether this is the code with which torch keeps its compiler away from dispatch modes."""
     file = code.co_filename.replace("\\", "/")
