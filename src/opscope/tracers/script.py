@@ -144,7 +144,8 @@ def _run(
             save(recorder.finish(path))
 
     try:
-        with as_main(path, argv, folder), leaving.stopped_by_signals(), leaving.before_exit(save_now):
+        with as_main(path, argv, folder), leaving.stopped_by_signals() as begin, leaving.before_exit(save_now):
+            recorder.when_started = begin
             try:
                 with recorder.watching_imports():
                     held.append(body())
@@ -228,6 +229,7 @@ class _Recorder:
         self._until_nan = until_nan
         self._caller = caller
         self._sessions: dict[str, Session] = {}
+        self.when_started: Callable[[], None] = lambda: None
         self.warnings: list[str] = []
 
     def start(self, framework: str) -> None:
@@ -238,6 +240,7 @@ class _Recorder:
         options = Options(self._caller, how=self._how, steps=self._steps, values=self._values, after_step=after_step)
         tracer.check(options)
         self._sessions[framework] = tracer.start(options)
+        self.when_started()
 
     def _next(self, framework: str) -> None:
         """A step is over, and none of its numbers were NaN: the next one is recorded from the beginning."""
