@@ -78,7 +78,7 @@ def run(op: Any, sample: Any, around: Any, *, is_trained: bool = True) -> list[t
         out = op(given[0], *given[1], **given[2])
         seeds = [t for t in tensors(sample.output_process_fn_grad(out)) if t is not None and t.requires_grad]
         gradients: Any = ()
-        if seeds and wanted:
+        if seeds and wanted and is_trained:
             gradients = torch.autograd.grad(
                 seeds, wanted, [torch.ones_like(t) for t in seeds], allow_unused=True, retain_graph=True
             )
