@@ -226,7 +226,7 @@ export class Engine implements Served<Commands> {
       stages,
       sources,
       metrics: [...Metrics.names(capture), ...own.map(({ name }) => name)],
-      own: own.map(({ name, unit, isText }) => ({ name, unit, isText })),
+      own: own.map(({ name, unit, isText, roll }) => ({ name, unit, isText, roll })),
       costs: Costs.has(capture),
       facts: [...new Set(manifest.tables.map(({ fact }) => fact ?? ''))],
     };
