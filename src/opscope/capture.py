@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import arro3.core as ac
 
     from opscope.analysis.diff.report import Compared
+    from opscope.analysis.near import NearMiss
     from opscope.analysis.origins import Origin
     from opscope.analysis.own import Joined
     from opscope.statistics import Stats
@@ -79,7 +80,7 @@ class Capture(ir.Capture):
         measured = profiles.profile_of(Path(profile))
         if measured is None:
             raise profiles.not_taken(Path(profile), self.origin.format)
-        return join(self, measured)
+        return join(self, measured, str(profile))
 
     def stats(self, stage: str | None = None, *, sizes: Mapping[str, int] | None = None) -> Stats:
         """What it costs: parameters, FLOPs, activations, memory, bytes; docs/stats.md says how they are counted.
@@ -92,16 +93,28 @@ class Capture(ir.Capture):
 
         return of_capture(self.bind(sizes or {}), stage)
 
-    def origins(self, stage: str | None = None) -> list[Origin]:
+    def origins(self, stage: str | None = None, *, absorbed: bool = False) -> list[Origin]:
         """Where numbers that are not finite were born, the first first: the operators that made NaN or infinite numbers
-        of finite ones, and the parameters and inputs that came with them. Record with `values="stats"`.
+        of finite ones, and the parameters and inputs that came with them. Record with `values="stats"`. Those that
+        went nowhere, because what read them made finite numbers of it, are told with `absorbed=True`.
 
         >>> print(cap.origins()[0])                                      # doctest: +SKIP
         nan: aten.div.Tensor in model/norm (forward) at model.py:31
         """
         from opscope.analysis.origins import origins
 
-        return origins(self, self.stages.index(self.stage(stage)))
+        return origins(self, self.stages.index(self.stage(stage)), absorbed=absorbed)
+
+    def near_misses(self, stage: str | None = None) -> list[NearMiss]:
+        """What came close: numbers near the end of their type, numbers that a type lost, gradients far larger than the
+        others. Record with `values="stats"`.
+
+        >>> print(cap.near_misses()[0])                                  # doctest: +SKIP
+        overflow: aten.mul.Tensor in model/head (forward) at model.py:31: 0.4 powers of two from overflow
+        """
+        from opscope.analysis.near import near_misses
+
+        return near_misses(self, self.stages.index(self.stage(stage)))
 
     def stage_diffs(self) -> list[Compared]:
         """What each stage changed: `before`, `after` (names of stages), `diff`, and the `seconds` that it took.

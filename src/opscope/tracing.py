@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opscope import tracers
+from opscope import ir, tracers
 from opscope.capture import Capture
 
 
@@ -38,13 +38,17 @@ def record(
     framework: str | None = None,
     how: str = "auto",
     values: bool | str = False,
-    times: bool = False,
+    times: bool | str = False,
 ) -> tracers.Recording[Capture]:
     """Record everything that a `with` block computes, as it really runs.
 
     `times=True` measures how long each operator ran, in the table "times": by operator, or by kernel in Jittor, whose
     operators run fused. On a GPU each operator is waited for. Measuring adds to what is measured: compare operators
     with each other, not with the time of the step.
+
+    `times="device"` lets PyTorch's profiler measure beside the recorder: the kernels of every operator on a GPU, and
+    the time of its call on the CPU. Nothing is waited for. Of several steps in the block, every operator gets its
+    median, its fastest and its slowest run; the first step, which warms up, is left out of that where others follow.
 
     `values=True` measures every tensor that an operator makes, gradients included, in the table "value statistics":
     min, max, mean, std, how many numbers are NaN or infinite, and the numbers themselves (of a large tensor the first
@@ -64,5 +68,18 @@ def record(
     >>> cap.save("step.opscope")                                     # doctest: +SKIP
     """
     return tracers.record(
-        Capture(), model, optimizer=optimizer, framework=framework, how=how, values=values, times=times
+        Capture(),
+        model,
+        optimizer=optimizer,
+        framework=framework,
+        how=how,
+        values=values,
+        times=times,
+        join=_joined,
     )
+
+
+def _joined(capture: ir.Capture, measured: ir.Capture) -> ir.Capture:
+    from opscope.analysis.joining import join
+
+    return join(capture, measured)

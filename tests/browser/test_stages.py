@@ -178,12 +178,12 @@ def test_before_and_after_beside_each_other_share_the_selection(page: Page, pass
     page.get_by_role("radio", name="Before | after").click()
     page.evaluate("opscope.idle()")
     expect(page.locator(".before-pane")).to_be_visible()
-    expect(page.locator(".pane-label")).to_have_text("1_FoldConstantPass")
+    expect(page.locator(".before-pane .pane-label")).to_have_text("1_FoldConstantPass")
     page.evaluate("opscope.select(['#0'])")
     before = state(page)["before"]
     assert (before["stage"], len(before["selection"])) == ("1_FoldConstantPass", 6)
     stage(page, 4)
-    expect(page.locator(".pane-label")).to_have_text("3_AutoMixPrecisionPass")
+    expect(page.locator(".before-pane .pane-label")).to_have_text("3_AutoMixPrecisionPass")
     # The other way: a click in the picture of before.
     canvas = page.locator(".before-pane canvas")
     size = canvas.bounding_box()

@@ -94,7 +94,8 @@ FORWARD = {
 }
 BACKWARD = {
     "root at zero": (lambda y: (y * 0).sqrt(), "aten.sqrt"),
-    "norm at zero": (lambda y: (y * 0).norm(), "aten.linalg_vector_norm"),
+    "arc cosine at one": (lambda y: torch.acos(y * 0 + 1), "aten.acos"),
+    "inverse sine at one": (lambda y: torch.asin(y * 0 + 1), "aten.asin"),
     "where and log": (lambda y: torch.where(y * 0 > 0, (y * 0).log(), y), "aten.log"),
     "a gradient of one's own": (lambda y: Wrong.apply(y), "aten.mul"),
     "power at zero": (lambda y: (y * 0).abs() ** 0.5, "aten.pow"),
@@ -170,6 +171,62 @@ def test_masks_are_no_fault() -> None:
     body = lambda: scores.masked_fill(torch.ones(4, 4).triu(1) > 0, -math.inf).softmax(-1)  # noqa: E731
     assert recorded(body).origins() == []
     assert recorded(lambda: torch.full((3,), math.inf).minimum(torch.ones(3))).origins() == []
+
+
+def test_what_goes_nowhere_is_told_on_request_alone() -> None:
+    """The gradient of a norm at zero divides by zero, and masks the result."""
+    x = torch.zeros(3, 4, requires_grad=True)
+    capture = recorded(lambda: (x * 1).norm(dim=-1).sum().backward())
+    assert capture.origins() == []
+    (origin,) = capture.origins(absorbed=True)
+    assert (origin.op, origin.absorbed) == ("aten.div.Tensor", True)
+    # What a `where` hides is told where its gradient comes through: both ends of one story.
+    model = Layer(lambda y: torch.where(y * 0 > 0, (y * 0).log(), y))
+    first, *_, last = recorded(lambda: model(torch.ones(2, 4)).sum().backward(), model).origins()
+    assert (first.op, first.phase, first.absorbed) == ("aten.log", "forward", True)
+    assert (last.phase, last.absorbed) == ("backward", False)
+    assert last.forward is not None
+    assert last.forward.op == "aten.log"
+
+
+def test_what_came_close_is_told() -> None:
+    y = torch.linspace(-1, 1, 64)
+
+    def body() -> list[torch.Tensor]:
+        large = (y * 3e4).half()
+        return [large * 1.5, (y * 1e-7).half(), (y * 1e4).to(torch.float8_e4m3fn)]
+
+    capture = recorded(body)
+    assert capture.origins() == []
+    found = {miss.kind: miss for miss in capture.near_misses()}
+    assert set(found) == {"overflow", "underflow", "saturation"}
+    assert found["overflow"].figure == pytest.approx(math.log2(65504 / 3e4), abs=0.01)
+    assert found["saturation"].figure == pytest.approx(1e4 / 448, rel=0.01)
+    assert found["underflow"].figure > 0.9
+    assert "powers of two from overflow" in str(found["overflow"])
+    assert recorded(lambda: (y * 3).softmax(-1)).near_misses() == []
+
+
+def test_exploding_gradients_are_told_by_layer() -> None:
+    model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(5)))
+
+    def body() -> None:
+        first = model[0](torch.ones(2, 4))
+        first.register_hook(lambda gradient: gradient * 1e6)
+        model[1:](first).sum().backward()
+
+    found = recorded(body, model).near_misses()
+    assert {miss.name for miss in found if miss.kind == "exploding"} == {"0.weight.grad", "0.bias.grad"}
+
+
+def test_data_that_no_variable_holds_is_an_input() -> None:
+    data = torch.randn(8, 3)
+    data[5, 2] = math.nan
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(data), batch_size=4)
+    model = nn.Linear(3, 3)
+    (origin,) = recorded(lambda: [model(x) for (x,) in loader], model).origins()
+    assert (origin.op, origin.kind, origin.node) == ("input", "nan", -1)
+    assert origin.line > 0
 
 
 def test_memory_that_holds_no_numbers_yet_is_no_fault() -> None:

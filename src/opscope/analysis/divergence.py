@@ -30,6 +30,7 @@ _FIGURES = ("mean", "rms", "min", "max")
 _AMPLIFIED, _ROUNDED = 4.0, 6.0
 _MOST_ASKED = 64  # tensors, on the way back from one
 _HUGE = 1e30  # what masks add instead of −inf: statistics of such a tensor say nothing about its other numbers
+_MOST_STEPS = 256  # operators whose rounding is believed to add up in one that was compiled
 _MOST = 0.05  # more than that is never called the same
 
 
@@ -103,7 +104,10 @@ def diverge(a: Capture, b: Capture) -> Divergence:
     """Compare two recordings with `values="stats"`, each in its first stage."""
     left, right = _Side(a), _Side(b)
     matches = _match(left, right), _match(right, left)
-    lost = left.lost(matches[0].at >= 0), right.lost(matches[1].at >= 0)
+    if left.is_compiled or right.is_compiled:
+        lost = left.lost_ends(matches[0].at >= 0), right.lost_ends(matches[1].at >= 0)
+    else:
+        lost = left.lost(matches[0].at >= 0), right.lost(matches[1].at >= 0)
     compared = int((left.telling & left.reached).sum())
     matched = int(((matches[0].at >= 0) & left.telling & left.reached).sum())
     largest = float(np.max(matches[0].error[(matches[0].at >= 0) & left.telling], initial=0.0))
@@ -155,6 +159,7 @@ class _Side:
         self.telling = is_measured & (self.size > 1) & (self.precision > 0) & (spread > 0) & ~is_mask & ~self.has_inf
         self.numbers = is_measured & (self.size == 1) & (self.precision > 0)
         self.reached = self._reached()
+        self.is_compiled = any(node.op.startswith("compiled.") for node in graph.nodes)
         made = self.precision[(graph.value_producer >= 0) & self.telling]
         self.usual = float(np.median(made)) if len(made) else 0.0  # the precision that it computes in
 
@@ -187,6 +192,30 @@ class _Side:
         wanted = (self.telling | self.numbers) & self.reached & ~has & ~recovers
         values = np.flatnonzero(wanted)
         return sorted(values.tolist(), key=lambda value: (int(graph.value_producer[value]), value))
+
+    def steps(self, value: int, other: _Side) -> int:
+        """How many operators' rounding is in what its operator makes of what it reads."""
+        node = int(self.graph.value_producer[value])
+        is_compiled = node >= 0 and self.graph.node(node).op.startswith("compiled.")
+        return min(other.graph.n_nodes, _MOST_STEPS) if is_compiled else int(node >= 0)
+
+    def lost_ends(self, has: npt.NDArray[np.bool_]) -> list[int]:
+        """Of what comes to stay (the result, what a variable holds, gradients of parameters, what is written to these)
+        that without counterpart. What a compiler fused has none in between, and keeps other tensors for the backward
+        pass."""
+        graph = self.graph
+        names = graph.pools.strings
+        outputs = {value for value in graph.outputs.tolist() if names[int(graph.value_name[value])]}
+        forward = np.flatnonzero(graph.node_phase == PHASES.index("forward"))
+        if len(forward):
+            outputs.update(self.rows.made(int(forward[-1]))[:1])
+        found: list[int] = []
+        for value in np.flatnonzero((self.telling | self.numbers) & ~has & (graph.value_producer >= 0)).tolist():
+            is_gradient = names[int(graph.value_name[value])].endswith(".grad")
+            is_kept = ROLES[int(graph.value_role[graph.value_storage[value]])] in ("parameter", "buffer", "state")
+            if value in outputs or is_gradient or (is_kept and not self.readers(value)):
+                found.append(value)
+        return sorted(found, key=lambda value: (int(graph.value_producer[value]), value))
 
     def place(self, value: int) -> Place:
         graph = self.graph
@@ -250,18 +279,24 @@ def _match(one: _Side, other: _Side) -> _Match:
     for value in range(other.graph.n_values - 1, -1, -1):
         if other.hash[value]:
             equal[int(other.size[value]), other.hash[value]] = value
+    # What a compiler fused has no counterparts in between, and adds up the rounding of every step.
+    adds_up = one.is_compiled or other.is_compiled
+    slack = np.zeros(graph.n_values)
     order: list[int] = np.argsort(graph.value_producer, kind="stable").tolist()
     for value in order:
+        before = max((float(slack[used]) for used in one.inputs(value)), default=0.0)
+        if adds_up:
+            slack[value] = before + one.steps(value, other) * max(float(one.precision[value]), one.usual, other.usual)
         if not (one.telling[value] or one.numbers[value]):
             continue
         same = equal.get((int(one.size[value]), one.hash[value]), -1) if one.hash[value] else -1
         if same >= 0 and abs(other.precision[same] - one.precision[value]) == 0:
-            at[value] = same
+            at[value], slack[value] = same, 0.0
             continue
-        before = max((float(error[used]) for used in one.inputs(value) if at[used] >= 0), default=0.0)
         found = _nearest(one, other, by_size, value, before)
         if found is not None:
             at[value], error[value] = found
+            slack[value] = max(error[value], slack[value])
     return _Match(at, error)
 
 

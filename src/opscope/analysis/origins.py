@@ -25,6 +25,7 @@ _FILLS = re.compile(
     r"(?:^|\.)(?:masked_fill|full|full_like|new_full|fill|fill_diagonal|scalar_tensor|where|constant_pad_nd|lift_fresh"
     r"|lift_fresh_copy|_assert_\w+|tensor|index_fill|masked_scatter|triu|tril)_?(?:\.|$)"
 )
+_SHAPED = re.compile(r"(?:^|\.)(?:ones|zeros|full|empty|new_\w+|rand\w*)_like")  # they read a shape alone
 _KEPT = ("parameter", "buffer", "state")
 _SHOWN = ("min", "max", "mean", "rms", "nan", "inf", "zeros")
 
@@ -58,6 +59,10 @@ class Origin:
     node: int = -1  # -1: it is a value from outside
     forward: Origin | None = None  # of an operator of the backward pass: what it differentiates
     spread: int = 0  # how many operators after it got what it made
+    # It went nowhere: all that read it made finite numbers of it, and nothing that came to stay is due to it.
+    absorbed: bool = False
+    value: int = -1  # in which they appear first
+    story: list[int] = field(default_factory=list[int])  # the operators on the way to where it ended
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -73,6 +78,8 @@ class Origin:
             "outputs": [seen.to_dict() for seen in self.outputs],
             "forward": self.forward.to_dict() if self.forward is not None else None,
             "spread": self.spread,
+            "absorbed": self.absorbed,
+            "story": self.story,
         }
 
     def __str__(self) -> str:
@@ -91,8 +98,9 @@ class _Figures(NamedTuple):
     columns: dict[str, Any]
 
 
-def origins(capture: Capture, stage: int = 0) -> list[Origin]:
-    """The origins in a recording with `values=True` or `values="stats"`, the first one first."""
+def origins(capture: Capture, stage: int = 0, *, absorbed: bool = False) -> list[Origin]:
+    """The origins in a recording with `values=True` or `values="stats"`, the first one first. Those that went nowhere
+    are left out, unless one that did go somewhere depends on them, or `absorbed` asks for them."""
     graph = capture.stages[stage].graph
     figures = _figures(capture, stage, graph)
     if figures is None:
@@ -100,7 +108,7 @@ def origins(capture: Capture, stage: int = 0) -> list[Origin]:
             "the capture holds no statistics of tensors: record with values='stats' "
             "(opscope trace --values stats, or opscope nan SCRIPT)"
         )
-    return _Search(graph, figures).found()
+    return _Search(graph, figures).found(absorbed)
 
 
 def _figures(capture: Capture, stage: int, graph: Graph) -> _Figures | None:
@@ -128,7 +136,7 @@ class _Search:
         self.spread: list[int] = []
         self.meant: list[tuple[int, int]] = []  # fills with infinite numbers: node, value
 
-    def found(self) -> list[Origin]:
+    def found(self, absorbed: bool) -> list[Origin]:
         rows = self.rows
         for value in np.flatnonzero(self.graph.value_producer < 0).tolist():
             self._from_outside(value)
@@ -136,8 +144,10 @@ class _Search:
             self._visit(node, [value for value in rows.used(node) if value >= 0], rows.made(node))
         if not self.origins:
             self._meant_after_all()
-        order = sorted(range(len(self.origins)), key=lambda i: (self.origins[i][0] >= 0, i))
-        return [self._origin(*self.origins[i], self.spread[i]) for i in order]
+        stays = self._stays()
+        keeps = range(len(self.origins)) if absorbed else self._worth_telling(stays)
+        order = sorted(keeps, key=lambda i: (self.origins[i][0] >= 0, i))
+        return [self._origin(*self.origins[i], self.spread[i], absorbed=not stays[i]) for i in order]
 
     def _is(self, value: int) -> tuple[bool, bool]:
         """(has NaN, has infinite numbers)"""
@@ -201,6 +211,68 @@ class _Search:
         attrs = text_to_attrs(self.graph.pools.attr_texts[int(self.graph.node_attrs[node])])
         return any(isinstance(item, float) and math.isinf(item) for item in _numbers(attrs))
 
+    def _stays(self) -> list[bool]:
+        """Of each origin whether something that it made is kept, comes out, or is read by nothing that computes."""
+        graph = self.graph
+        stays = [False] * len(self.origins)
+        outputs = set(graph.outputs.tolist())
+        for value in np.flatnonzero(self.state == _BAD).tolist():
+            blamed = int(self.blame[value])
+            if blamed < 0 or stays[blamed]:
+                continue
+            is_kept = ROLES[graph.value_role[graph.value_storage[value]]] in _KEPT
+            stays[blamed] = is_kept or value in outputs or self._is_end(value)
+        return stays
+
+    def _is_end(self, value: int) -> bool:
+        """Nothing in its own pass computes numbers of it; a backward pass reads results of the forward pass, too."""
+        graph = self.graph
+        producer = int(graph.value_producer[value])
+        phase = int(graph.node_phase[producer]) if producer >= 0 else -1
+        for node in self._readers(value):
+            if phase >= 0 and int(graph.node_phase[node]) != phase:
+                continue
+            if _SHAPED.search(graph.node(node).op) is None and any(
+                self.figures.nan[made] >= 0 and self._is_float(made) for made in self.rows.made(node)
+            ):
+                return False
+        return True
+
+    def _readers(self, value: int) -> list[int]:
+        start, use = self.graph.value_uses
+        return self.graph.use_node[use[start[value] : start[value + 1]]].tolist()
+
+    def _is_float(self, value: int) -> bool:
+        return self.graph.value(value).type.dtype.startswith(("float", "bfloat", "complex"))
+
+    def _worth_telling(self, stays: list[bool]) -> list[int]:
+        """Those that stay, and the absorbed ones that these depend on: by data, or as their forward operators."""
+        kept = {i for i, one in enumerate(stays) if one}
+        wanted = {self.origins[i][0] for i in kept}
+        wanted |= {node for i in kept if (node := self._forward_node(self.origins[i][0])) >= 0}
+        behind = self._before(wanted)
+        return [i for i in range(len(stays)) if i in kept or (kept and self._is_before(i, wanted, behind))]
+
+    def _is_before(self, origin: int, wanted: set[int], behind: set[int]) -> bool:
+        node, value, _ = self.origins[origin]
+        return node in wanted or node in behind if node >= 0 else any(n in behind for n in self._readers(value))
+
+    def _before(self, nodes: set[int]) -> set[int]:
+        """The operators that some operators depend on, and these themselves."""
+        found, todo = set(nodes), list(nodes)
+        producer = self.graph.value_producer
+        while todo:
+            for value in self.rows.used(todo.pop()):
+                if value >= 0 and (above := int(producer[value])) >= 0 and above not in found:
+                    found.add(above)
+                    todo.append(above)
+        return found
+
+    def _forward_node(self, node: int) -> int:
+        links = self.graph.links_of("grad")
+        found: list[int] = links.source[links.target == node].tolist() if node >= 0 else []
+        return found[0] if found else -1
+
     def _meant_after_all(self) -> None:
         """Nothing went wrong on the way, but what comes out, or is kept, is infinite: then it was the fills."""
         kept = [int(self.graph.value_storage[v]) for v in range(self.graph.n_values) if self.state[v] == _MEANT]
@@ -216,10 +288,10 @@ class _Search:
 
     # -- what to say of one -----------------------------------------------------------------------
 
-    def _origin(self, node: int, value: int, kind: str, spread: int) -> Origin:
+    def _origin(self, node: int, value: int, kind: str, spread: int, absorbed: bool) -> Origin:
         graph = self.graph
         if node < 0:
-            return self._outside(value, kind, spread)
+            return self._outside(value, kind, spread, absorbed)
         at = graph.node(node)
         forward = self._forward(node) if at.phase in ("backward", "recompute") else None
         file, line = self._line(node)
@@ -235,17 +307,51 @@ class _Search:
             node=node,
             forward=forward,
             spread=spread,
+            absorbed=absorbed,
+            value=value,
+            story=self._story(node, value),
         )
 
-    def _outside(self, value: int, kind: str, spread: int) -> Origin:
+    def _outside(self, value: int, kind: str, spread: int, absorbed: bool) -> Origin:
+        """What came with them; its place is the operator that read it first."""
         graph = self.graph
-        readers = np.flatnonzero(graph.use_value == value)
-        first = int(graph.use_node[readers[0]]) if len(readers) else -1
+        first = min(self._readers(value), default=-1)
         path = graph.node(first).path if first >= 0 else ""
         seen = self._seen(value, "")
         phase = PHASES[int(graph.node_phase[first])] if first >= 0 else "forward"
         role = ROLES[int(graph.value_role[value])]
-        return Origin(role, path, phase, "", 0, kind, [], [seen], seen.name, -1, None, spread)
+        role = "input" if role == "constant" else role  # a tensor that no variable holds: of a data loader, perhaps
+        file, line = self._line(first) if first >= 0 else ("", 0)
+        story = self._story(first, value)
+        return Origin(
+            role, path, phase, file, line, kind, [], [seen], seen.name, -1, None, spread, absorbed, value, story
+        )
+
+    def _story(self, node: int, value: int) -> list[int]:
+        """The shortest way that its numbers took to the last place that they reached: the loss, or a weight."""
+        came: dict[int, int] = {value: -1}
+        todo, last = [value], value
+        while todo:
+            value = todo.pop(0)
+            last = max(last, value, key=self._weight)
+            for reader in self._readers(value):
+                for made in self.rows.made(reader):
+                    if self.state[made] == _BAD and made not in came:
+                        came[made] = value
+                        todo.append(made)
+        way: list[int] = []
+        while last >= 0:
+            way.append(int(self.graph.value_producer[last]))
+            last = came[last]
+        return list(dict.fromkeys(at for at in (node, *reversed(way)) if at >= 0))
+
+    def _weight(self, value: int) -> tuple[bool, bool, int]:
+        """How well a story ends here: at what is kept, at the loss, or else at the last operator."""
+        graph = self.graph
+        is_kept = ROLES[graph.value_role[graph.value_storage[value]]] in _KEPT
+        producer = int(graph.value_producer[value])
+        is_forward = producer >= 0 and PHASES[int(graph.node_phase[producer])] == "forward"
+        return is_kept and producer >= 0, is_forward and self._is_number(value), producer
 
     def _inputs(self, node: int) -> Iterator[tuple[int, str]]:
         strings = self.rows.strings
@@ -265,11 +371,9 @@ class _Search:
         return (frame.file, frame.line) if frame is not None else ("", 0)
 
     def _forward(self, node: int) -> Origin | None:
-        links = self.graph.links_of("grad")
-        found = links.source[links.target == node]
-        if not len(found):
+        if (found := self._forward_node(node)) < 0:
             return None
-        at = self.graph.node(int(found[0]))
+        at = self.graph.node(found)
         file, line = self._line(at.index)
         inputs = [self._seen(v, name) for v, name in self._inputs(at.index)]
         outputs = [self._seen(v, "") for v in self.rows.made(at.index)]

@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -27,7 +28,7 @@ class Nan(Trace):
     """Options before TARGET or directly after it; everything after them goes to the script."""
 
     with_value = ("-o", "--output", "--framework", "--steps", "--until", "--top")
-    flags = ("--json",)
+    flags = ("--json", "--near")
 
 
 @click.command(cls=Nan, options_metavar="[OPTIONS]")
@@ -42,8 +43,12 @@ class Nan(Trace):
     help="Run until a step makes a NaN and end the script there; of the steps before, nothing is kept.",
 )
 @click.option("--top", type=click.IntRange(min=1), default=_MOST, show_default=True, help="Describe at most so many.")
+@click.option("--near", is_flag=True, help="Also what came close: overflow, underflow, exploding gradients.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="For programs: a JSON list; what the script prints goes to stderr."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="For programs: a JSON list, with --near an object of two; what the script prints goes to stderr.",
 )
 def command(
     target: str,
@@ -53,6 +58,7 @@ def command(
     steps: int | None,
     until: str | None,
     top: int,
+    near: bool,
     as_json: bool,
 ) -> None:
     """Run a script and say where NaN and infinite numbers were born: the operators that made them of finite numbers,
@@ -81,12 +87,20 @@ def command(
                 raise
             failed, capture = error, Capture.of(error.capture)
     found = capture.origins()
+    misses = capture.near_misses() if near else []
     if out is not None:
         capture.save(out)
     if as_json:
-        click.echo(json.dumps([origin.to_dict() for origin in found], indent=2, ensure_ascii=False))
+        listed: Any = [origin.to_dict() for origin in found]
+        if near:
+            listed = {"origins": listed, "near_misses": [miss.to_dict() for miss in misses]}
+        click.echo(json.dumps(listed, indent=2, ensure_ascii=False))
     else:
         _print(found, top, capture)
+        for miss in misses[:top]:
+            click.echo(f"near {miss}")
+        if len(misses) > top:
+            click.echo(f"… and {len(misses) - top:,} more near misses (--top)")
     if failed is not None:
         click.echo(failed.report, err=True, nl=False)
         raise failed
@@ -102,7 +116,9 @@ def _is_capture(target: str) -> bool:
 def _print(found: list[Origin], top: int, capture: Capture) -> None:
     if not found:
         count = sum(stage.graph.n_nodes for stage in capture.stages)
-        click.echo(f"all numbers are finite: {count:,} operators looked at")
+        passing = len(capture.origins(absorbed=True))
+        and_some = f"; {passing:,} made infinite numbers or NaN on the way, which went nowhere" if passing else ""
+        click.echo(f"all numbers are finite: {count:,} operators looked at{and_some}")
         return
     for number, origin in enumerate(found[:top], 1):
         _print_one(number, origin)

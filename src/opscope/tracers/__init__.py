@@ -24,6 +24,7 @@ class Fillable(Protocol):
     def fill(self, other: Capture) -> None: ...
 
 
+Join = Callable[[Capture, Capture], Capture]
 Into = TypeVar("Into", bound=Fillable)
 
 
@@ -45,13 +46,14 @@ def record(
     framework: str | None = None,
     how: str = "auto",
     values: bool | str = False,
-    times: bool = False,
+    times: bool | str = False,
+    join: Join = lambda capture, measured: capture,
 ) -> Recording[Into]:
-    """See opscope.record; `into` is filled when the block ends."""
+    """See opscope.record; `into` is filled when the block ends. `join` lays what a profiler measured on it."""
     tracer = registry.load(framework or registry.detect(model, optimizer))
     options = Options(users_frame(), model, optimizer, how, values, times)
     tracer.check(options)
-    return Recording(into, lambda: tracer.start(options))
+    return Recording(into, lambda: tracer.start(options), join)
 
 
 def start_passes(framework: str) -> Callable[[FrameType], Session]:
@@ -82,8 +84,9 @@ def ways(
 class Recording(Generic[Into]):
     """The context manager behind `record`: gives a capture that is filled at the end of the block."""
 
-    def __init__(self, into: Into, start: Callable[[], Session]) -> None:
+    def __init__(self, into: Into, start: Callable[[], Session], join: Join) -> None:
         self._into = into
+        self._join = join
         self._start: Callable[[], Session] | None = start
         self._session: Session | None = None
 
@@ -101,7 +104,8 @@ class Recording(Generic[Into]):
         assert self._session is not None
         session, self._session = self._session, None
         if kind is None:
-            self._into.fill(session.finish())
+            capture = session.finish()
+            self._into.fill(capture if session.measured is None else self._join(capture, session.measured))
         elif error is not None and issubclass(kind, Exception):
             with suppress(Exception):  # the user's own exception is what counts
                 self._into.fill(_failed(session, error))

@@ -25,6 +25,7 @@ from opscope.ir import Capture
 from .session import Session
 from .ways import Ways
 
+DEVICE = "device"  # the value of `times` that lets the framework's profiler measure beside the recorder
 STATISTICS = "stats"  # the value of `values` that keeps figures of every tensor and no numbers
 RECORDS = ("auto", "record")  # the values of `how` that record what runs
 
@@ -38,7 +39,7 @@ class Options:
     optimizer: Any = None
     how: str = "auto"
     values: bool | str = False  # statistics of every tensor, see opscope.record
-    times: bool = False  # seconds of every operator, see opscope.record
+    times: bool | str = False  # seconds of every operator, see opscope.record
     steps: int | None = None  # end the recording after so many steps of every optimizer
     after_step: Callable[[], None] | None = None  # called after a step without NaN; one with NaN ends the program
 
@@ -51,6 +52,7 @@ class Held(NamedTuple):
     elements: int
     bytes: int
     is_trained: bool
+    is_taken: bool = False  # the model's code took it, whether an operator reads it or not
 
 
 class Count(NamedTuple):
@@ -110,6 +112,7 @@ class Tracer:
     records: tuple[str, ...] = RECORDS  # those of `how` that record a block of code or a script
     refuses: Mapping[str, str] = field(default_factory=dict[str, str])  # option of a recording -> why not
     passes: Callable[[FrameType], Session] | None = None  # records what each compiler pass does (opscope.passes)
+    profiles: bool = False  # its profiler can measure beside the recorder (`times="device"`)
     ways: TryWays | None = None  # None: there is only one way
     count: CountCost | None = None  # None: `trace` serves for counting, without train= and fake=
     training: Callable[[Any], Any] | None = None  # a model with its backward pass, as one function (trace --train)
@@ -130,6 +133,10 @@ class Tracer:
             )
         if options.values not in (False, True, STATISTICS):
             raise OpscopeError(f"values={options.values!r} is not known (there are: False, True, {STATISTICS!r})")
+        if options.times not in (False, True, DEVICE):
+            raise OpscopeError(f"times={options.times!r} is not known (there are: False, True, {DEVICE!r})")
+        if options.times == DEVICE and not self.profiles:
+            raise OpscopeError(f"times={DEVICE!r} is not supported for {self.name}: opscope does not run its profiler")
         for option, reason in self.refuses.items():
             if given := getattr(options, option):
                 raise OpscopeError(f"{option}={given!r} is not supported for {self.name}: {reason}")

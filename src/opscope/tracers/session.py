@@ -23,6 +23,7 @@ class Session(ABC):
     """
 
     is_open = False
+    measured: Capture | None = None  # after `finish`: what a profiler measured meanwhile, as a capture of its own
 
     @property
     def count(self) -> int:

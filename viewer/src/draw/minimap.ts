@@ -118,8 +118,8 @@ export class Minimap {
     const { screen } = this.#camera;
     this.#drawnFor = screen;
     this.#size = mapSize(scene, {
-      width: Math.min(this.#most.width, Math.max(LEAST.width, screen.width / 4)),
-      height: Math.min(this.#most.height, Math.max(LEAST.height, screen.height / 3)),
+      width: Math.min(this.#most.width, Math.max(LEAST.width, screen.width / 7)),
+      height: Math.min(this.#most.height, Math.max(LEAST.height, screen.height / 5)),
     });
     const { width, height } = this.#size;
     this.#view = fitted({ x: 0, y: 0, width: scene.width, height: scene.height }, this.#size, MARGIN, 1);

@@ -27,7 +27,9 @@ export function paintNotes(frame: Frame, ...lists: Bag[]): void {
       const w = textWidth(text, size, true) + 8;
       const h = size + 5;
       const inset = boxes.kind[b] === BoxKind.Open ? 8 : 6;
-      const right = (boxes.x[b]! + boxes.width[b]!) * zoom + ox - inset * zoom;
+      // At the right of what is folded is how often it repeats.
+      const isFolded = boxes.repeat[b]! > 1;
+      const right = isFolded ? (boxes.x[b]! + inset) * zoom + ox + w : (boxes.x[b]! + boxes.width[b]! - inset) * zoom + ox;
       const top = boxes.y[b]! * zoom + oy - h / 2;
       ctx.globalAlpha = frame.boxAlpha?.[b] ?? 1;
       ctx.fillStyle = theme.edgeLabel;

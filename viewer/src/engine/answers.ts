@@ -88,6 +88,7 @@ function noDetails(view: View, item: number, kind: Details['kind']): Details {
     frames: [],
     builtAt: [],
     held: [],
+    more: { inputs: 0, outputs: 0, held: 0 },
     kept: 0,
     maker: null,
     size: 1,
@@ -161,12 +162,17 @@ function atBoundary(view: View, item: number, nodes: number[]): Partial<Details>
       return { ...out, to: [...to.values()] };
     }),
     held: held.slice(0, MOST_REFS).map((value) => valueDetails(view, value, '', from)),
+    more: { inputs: unlisted(inputs), outputs: unlisted(outputs), held: unlisted(held) },
     kept: bytesOf(view, kept),
     attrs: attributesOf(view, nodes),
     frames: tree.isPhase[group] ? [] : calledAt(view, group, within),
     builtAt: builds === undefined || builds === group ? [] : calledAt(view, builds, within),
     measured: metrics.describeGroup(item, tree, nodes, bytesOf(view, outputs)),
   };
+}
+
+function unlisted(values: readonly number[]): number {
+  return Math.max(0, values.length - MOST_REFS);
 }
 
 function range(count: number): number[] {
@@ -417,14 +423,20 @@ export function labels(view: View, items: number[]): Label[] {
   return items.map((item) => ({
     item,
     label: item < tree.nodes ? capture.pools.strings.at(graph.op[item]!) : ref(view, item).label,
-    where: item < tree.nodes ? scopePath(capture.pools, graph.scope[item]!) : '',
+    where: scopePath(capture.pools, item < tree.nodes ? graph.scope[item]! : Math.max(0, tree.scope[item - tree.nodes] ?? 0)),
     phase: item < tree.nodes ? graph.phase[item]! : PHASES.length - 1,
-    type: item < tree.nodes && row(view.outputs, item).length ? types.text(graph.type[row(view.outputs, item)[0]!]!) : '',
+    type:
+      item >= tree.nodes
+        ? groupClass(tree, capture.pools, item - tree.nodes)
+        : row(view.outputs, item).length
+          ? types.text(graph.type[row(view.outputs, item)[0]!]!)
+          : '',
   }));
 }
 
 /** Several items together: their operators, each once, and the sum of each figure. */
 export function summed(view: View, items: number[]): { count: number; measured: Measure[] } {
-  const nodes = [...new Set(items.flatMap((item) => inside(view, item)))].sort((a, b) => a - b);
+  const all = items.length ? items : [view.tree.nodes]; // all that is drawn
+  const nodes = [...new Set(all.flatMap((item) => inside(view, item)))].sort((a, b) => a - b);
   return { count: nodes.length, measured: nodes.length ? view.metrics.sum(nodes) : [] };
 }

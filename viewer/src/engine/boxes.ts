@@ -2,7 +2,7 @@
 
 import { figureText, percent } from '../text/figures.ts';
 import { inside } from './answers.ts';
-import { KERNEL_COLOURS, shadesOf } from './shades.ts';
+import { KERNEL_COLOURS, shadesOf, UNKNOWN } from './shades.ts';
 import type { View } from './view.ts';
 
 /** The boxes of the picture that show these items. */
@@ -80,12 +80,15 @@ export function metric(view: View, colour: string): Shaded {
     v.count > MOST_NOTES
       ? null
       : Array.from(all, (figure) => (Number.isNaN(figure) ? '' : total ? percent(figure, total) : (figureText(name!, figure) ?? '')));
+  for (let box = 0; box < v.count; box++) if (v.open[box]) all[box] = NaN;
+  const shaded = shadesOf(all, how.includes('log'), total !== null);
   let unknown = 0;
   for (let box = 0; box < v.count; box++) {
-    if (v.open[box]) all[box] = NaN;
-    else if (v.item[box]! < tree.nodes + tree.groups && Number.isNaN(all[box]!)) unknown++;
+    if (v.open[box] || v.item[box]! >= tree.nodes + tree.groups || !Number.isNaN(all[box]!)) continue;
+    shaded.shades[box] = UNKNOWN;
+    unknown++;
   }
-  return { ...shadesOf(all, how.includes('log'), total !== null), total, unknown, notes };
+  return { ...shaded, total, unknown, notes };
 }
 
 /** By box: the first kernel of an operator, counted from 1 and around; 0: none. */

@@ -80,3 +80,15 @@ export function comingIn({ graph, flow, cut }: View): number[] {
   }
   return [...found];
 }
+
+/** What is drawn and read by operators of the same phase that are not drawn. */
+export function goingOut({ graph, flow, cut }: View): number[] {
+  if (!cut) return [];
+  const found = new Set<number>();
+  for (let use = 0; use < flow.useValue.length; use++) {
+    const value = flow.useValue[use]!;
+    const [maker, reader] = [value < 0 ? -1 : graph.producer[value]!, flow.useNode[use]!];
+    if (maker >= 0 && !cut.gone[maker] && cut.gone[reader] && graph.phase[maker] === graph.phase[reader]) found.add(value);
+  }
+  return [...found];
+}

@@ -13,7 +13,8 @@ import { compose } from './compose.ts';
 import { bytesOf, type Content } from './content.ts';
 import { Costs } from './cost.ts';
 import { row } from '../wire/csr.ts';
-import { alone, comingIn, without, type Cut } from './cut.ts';
+import { alone, comingIn, goingOut, without, type Cut } from './cut.ts';
+import { items as itemsOf } from './names.ts';
 import { classes, Diffs, replaced, type StageChanges } from './diff.ts';
 import { boxChanges, kin, overlay, type Kin } from './diffview.ts';
 import type { Aside, Calls, CaptureInfo, Chosen, Commands, EngineWords, Picture, ViewOptions } from './messages.ts';
@@ -225,7 +226,7 @@ export class Engine implements Served<Commands> {
       stages,
       sources,
       metrics: [...Metrics.names(capture), ...own.map(({ name }) => name)],
-      own: own.map(({ name, unit, isText }) => ({ name, unit, isText })),
+      own: own.map(({ name, unit, isText, roll }) => ({ name, unit, isText, roll })),
       costs: Costs.has(capture),
       facts: [...new Set(manifest.tables.map(({ fact }) => fact ?? ''))],
     };
@@ -235,7 +236,7 @@ export class Engine implements Served<Commands> {
   }
 
   async stage(id: number, stage: number, options: ViewOptions): Promise<Picture> {
-    const before = this.shown && this.view.capture === this.entries[id]!.capture ? this.view : null;
+    const before = this.shown && this.view.id === id ? this.view : null;
     this.view = await this.viewOf(id, stage, options, before);
     const diff = options.aligned ? this.view.diffs.of(stage) : null;
     if (diff) {
@@ -279,7 +280,9 @@ export class Engine implements Served<Commands> {
       );
       if (names) this.cutOff(view, alone(view, names));
       this.openAtFirst(view);
+      if (names) this.openAlone(view, names);
       this.views.set(key, view);
+      if (names) return view; // it is about what is inside
     } else if (JSON.stringify(view.options) !== JSON.stringify(options)) {
       this.arrange(view, options);
     }
@@ -342,7 +345,8 @@ export class Engine implements Served<Commands> {
   /** Build the tree anew, and open in it what was open before (by scope and phase). */
   private arrange(ground: Ground & Partial<Arranged>, options: ViewOptions): View {
     const { tree: before, open: wereOpen, unfolded: wereUnfolded } = ground;
-    const [wasOpen, wasUnfolded] = [new Set<string>(), new Set<string>()];
+    const wasOpen = new Set(ground.lost);
+    const wasUnfolded = new Set<string>();
     const keyOf = (tree: Tree, g: number) => `${tree.scope[g]}/${tree.isPhase[g] ? tree.phase[g] : ''}/${tree.labels.get(g) ?? ''}`;
     for (let g = 0; before && g < before.groups; g++) {
       if (wereOpen?.[g]) wasOpen.add(keyOf(before, g));
@@ -370,6 +374,8 @@ export class Engine implements Served<Commands> {
     });
     const [open, unfolded] = [new Uint8Array(tree.groups), new Uint8Array(tree.groups)];
     open[0] = 1;
+    const lost = new Set(wasOpen);
+    for (let g = 0; lost.size && g < tree.groups; g++) lost.delete(keyOf(tree, g));
     for (let g = 1; before && g < tree.groups; g++) {
       if (wasOpen.has(keyOf(tree, g)) || (tree.isPhase[g] && !before.isPhase.includes(1))) open[g] = 1;
     }
@@ -379,6 +385,7 @@ export class Engine implements Served<Commands> {
       options,
       tree,
       open,
+      lost,
       unfolded,
       inlined,
       passed,
@@ -391,6 +398,15 @@ export class Engine implements Served<Commands> {
       twin: ground.twin ?? null,
       apart: ground.apart ?? new Set(),
     });
+  }
+
+  /** What stands alone is open, and so is what is around it. */
+  private openAlone(view: View, names: readonly string[]): void {
+    const { tree } = view;
+    for (const item of itemsOf(view, [...names]))
+      for (let g = item - tree.nodes; g > 0 && g < tree.groups; g = tree.parent[g]!)
+        for (const one of [g, ...view.kin(g)]) view.open[one] = 1;
+    for (let g = 1; g < tree.groups; g++) if (tree.isPhase[g]) view.open[g] = 1;
   }
 
   /** Open groups as long as the picture stays readable. */
@@ -530,6 +546,7 @@ export class Engine implements Served<Commands> {
       counts: this.counts,
       read: view.flow.read,
       coming: comingIn(view),
+      going: goingOut(view),
       unread: (nodes) => unread(graph, nodes),
       drawnWords: this.words,
       place: (value) => view.gradients.place(value),

@@ -105,8 +105,9 @@ export class Metrics {
       return value !== null && name !== INTENSITY ? value * times : value;
     }
     if (group >= tree.groups) return null;
-    const [own, how = 'sum'] = name.split(':');
+    const [own, asked] = name.split(':');
     const column = this.own.get(own!);
+    const how = asked ?? column?.roll ?? 'sum';
     if (column) {
       const found = column.isText ? null : this.rollOwn(column, how, group, tree);
       return found === null || how !== 'sum' ? found : found * times;
@@ -281,7 +282,8 @@ export class Metrics {
         const text = this.text(name, item, tree);
         if (text !== null) return [[name, text]];
         const value = this.ofItem(name, item, tree, 1, () => nodes);
-        if (name === OUTPUT) return [this.measure(OUTPUT, out), this.measure(WRITTEN, value)];
+        // What views hand on is no work: where the bytes are counted, they are enough.
+        if (name === OUTPUT) return [this.measure(OUTPUT, out), ...(costs ? [] : [this.measure(WRITTEN, value)])];
         const figure = COSTS[name];
         const reached = figure && costs?.gaps.reach(figure, tree.scope[item - tree.nodes]!, tree.phase[item - tree.nodes]!);
         return [this.measure(name, value, Boolean(reached) || this.isLeast(name, nodes, least))];
@@ -294,7 +296,7 @@ export class Metrics {
   sum(nodes: number[]): Measure[] {
     const least = this.leastOf(nodes);
     return this.columns.flatMap((name): Measure[] => {
-      if (name === OUTPUT) return [this.measure(WRITTEN, this.rollUp(OUTPUT, nodes, 1))];
+      if (name === OUTPUT) return this.costs ? [] : [this.measure(WRITTEN, this.rollUp(OUTPUT, nodes, 1))];
       const [macs, other, read, written] = ['MACs', 'other FLOPs', 'bytes read', 'bytes written'].map(
         (of) => this.rollUp(of, nodes, 1) ?? NaN,
       );

@@ -1,22 +1,19 @@
 // What may be asked about the stage in view. A question is a function of the view and has one line here; the page asks it
 // by its name (state/client.ts), tests and scripts by `engine.ask`.
 
-import { find } from '../find/find.ts';
 import type { Place } from '../wire/capture.ts';
 import { children, details, inside, kernel, kernels, labels, summed } from './answers.ts';
-import { ownOf } from './own.ts';
 import { boxes, hiddenOf, kernelOf, metric, pairs } from './boxes.ts';
 import { compiling } from './compiling.ts';
 import { alive, costMap, memoryLine, roofs, steps, totals } from './costviews.ts';
 import { across, changes, drawn, follow } from './history.ts';
-import { kindsOf } from './kinds.ts';
-import { figuresOf, idsOf } from './measured.ts';
-import { TIME } from './metrics.ts';
 import { families, saidOf } from './families.ts';
 import { items, paths, scopeOf } from './names.ts';
 import { between, sizeOf, trace } from './paths.ts';
 import { csv, table } from './rows.ts';
+import { completions, found } from './searching.ts';
 import { edgeTensors, tensorFacts } from './tensors.ts';
+import { numbers } from './numbers.ts';
 import { playback } from './playback.ts';
 import { values } from './values.ts';
 import type { View } from './view.ts';
@@ -46,6 +43,7 @@ export const QUESTIONS = {
   kernels: question(kernels, COUNTED),
   kernel: question(kernel),
   find: question(found),
+  completions: question(completions),
   trace: question(trace),
   between: question(between),
   sizeOf: question(sizeOf),
@@ -79,6 +77,7 @@ export const QUESTIONS = {
   roofs: question(roofs, COUNTED),
   totals: question(totals, COUNTED),
   values: question(values),
+  numbers: question(numbers),
   compiling: question(compiling),
   edgeTensors: question(edgeTensors),
   tensorFacts: question(tensorFacts, COUNTED),
@@ -105,22 +104,6 @@ export function asking(view: () => View): Ask {
     return [name, (...args: unknown[]) => ask(view(), ...args)];
   });
   return Object.fromEntries(bound) as Ask;
-}
-
-async function found({ capture, stage, graph, metrics }: View, query: string): Promise<{ nodes: number[]; error: string }> {
-  const [kinds, figure, id, own] = await Promise.all([
-    kindsOf(capture, stage),
-    figuresOf(capture, stage),
-    idsOf(capture, stage),
-    ownOf(capture, stage),
-    metrics.measured,
-  ]);
-  const measured = { time: (node: number) => metrics.value(TIME, node), figure, id, own };
-  try {
-    return { nodes: [...find(graph, capture.pools, query, kinds, measured)], error: '' };
-  } catch (error) {
-    return { nodes: [], error: error instanceof Error ? error.message : String(error) };
-  }
 }
 
 function listing({ listings }: View, kind: string): { text: string; pairs: Int32Array; places: Place[] } {

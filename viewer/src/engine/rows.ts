@@ -30,7 +30,7 @@ export function table(
   filter: number[] | null,
   first: number,
   count: number,
-): { total: number; rows: TableRow[] } {
+): { total: number; named: boolean; rows: TableRow[] } {
   const { graph, metrics } = view;
   let order = filter ? filter.slice() : Array.from({ length: graph.nodes }, (_, i) => i);
   if (sort > 0) {
@@ -46,7 +46,8 @@ export function table(
     if (down) known.reverse();
     order = [...known, ...unknown];
   } else if (down) order.reverse();
-  return { total: order.length, rows: order.slice(first, first + count).map((item) => ({ item, cells: cells(view, item) })) };
+  const named = graph.valueName.some((name, value) => name > 0 && graph.producer[value]! >= 0);
+  return { total: order.length, named, rows: order.slice(first, first + count).map((item) => ({ item, cells: cells(view, item) })) };
 }
 
 export function csv(view: View, filter: number[] | null): string {

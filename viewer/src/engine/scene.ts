@@ -90,6 +90,7 @@ interface SceneInput {
   counts: (n: number) => string; // "83 ops" in the language of the page
   read: Int32Array; // by use: the value that is read, seen as the reader sees it
   turned?: Turned | null; // the visible boxes as a U
+  going?: readonly number[]; // values that only operators which are not drawn read
   coming?: readonly number[]; // values from operators that are not drawn, as inputs
   unread?: (nodes: number[]) => Set<number>; // those whose results nothing reads
   drawnWords?: Partial<EngineWords>;
@@ -196,6 +197,13 @@ class BoxTexts {
       const same = phaseOf(this.#input, from) === phaseOf(this.#input, to);
       const now = (same ? 1e18 : 0) + Math.max(0, types.bytes(graph.type[value]!)) * 4096 + graph.producer[value]! / graph.nodes;
       if (now > rank[from]!) [rank[from], this.#result[from]] = [now, this.#seenLast(group, e)];
+    }
+    // What goes on to nothing that is drawn: a result of the graph.
+    for (const value of [...graph.outputs, ...(this.#input.going ?? [])]) {
+      const node = graph.producer[value] ?? -1;
+      const box = node < 0 ? -1 : (v.groupBox[tree.home[node]!] ?? -1);
+      if (box >= 0 && !v.open[box] && phaseOf(this.#input, box) === graph.phase[node] && rank[box]! < 1e18)
+        [rank[box], this.#result[box]] = [1e18 - 1, value];
     }
   }
 

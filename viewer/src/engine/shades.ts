@@ -1,15 +1,17 @@
 // Figures of boxes as shades of one ramp: what the page colours them by.
 
-export const UNKNOWN = 0;
+/** Of what is open: its inside has shades. */
+export const NONE = 0;
 /** Nothing is not little: it has a shade of its own. */
 export const NOTHING = 1;
 export const LEAST = 2;
-export const MOST = 255;
+export const MOST = 254;
+export const UNKNOWN = 255;
 
 /** Kernels beyond these have the colours of earlier ones. */
 export const KERNEL_COLOURS = 1024;
 
-/** The shade of each figure (NaN: unknown), and the least and the most of them; no figure at all: Infinity and -Infinity. */
+/** The shade of each figure (NaN: none), and the least and the most of them; no figure at all: Infinity and -Infinity. */
 export function shadesOf(figures: Float64Array, isLog = false, fromZero = false): { shades: Uint8Array; min: number; max: number } {
   let min = Infinity;
   let max = -Infinity;

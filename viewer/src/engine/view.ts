@@ -50,6 +50,7 @@ export interface Arranged {
   options: ViewOptions;
   tree: Tree;
   open: Uint8Array;
+  lost: ReadonlySet<string>; // what was open and is hidden now
   unfolded: Uint8Array;
   cache: LayoutCache;
   repeats: Repeats;

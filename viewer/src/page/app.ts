@@ -6,7 +6,7 @@ import type { Client } from '../state/client.ts';
 import { showAddress } from './address.ts';
 import { showAside } from './aside.ts';
 import { showBar } from './bar.ts';
-import { followBookmarks } from './bookmarks.ts';
+import { followBookmarks, goToBookmark } from './bookmarks.ts';
 import { showChips } from './chips.ts';
 import { showDialogs } from './dialogs.ts';
 import { bindEvents, menuOf } from './events.ts';
@@ -39,6 +39,7 @@ export function openPage(root: HTMLElement, client: Client, services: Services):
     select: (items) => page.run(select(page, items, true)),
     toggle: (item) => page.run(toggle(page, item)),
     menu: (item, at) => page.run(menuOf(page, item, at)),
+    bookmark: (mark) => page.run(goToBookmark(page, mark)),
     stepResult: (by) => page.run(stepResult(page, by)),
     kernel: (index, beside) => page.run(pickKernel(page, index, beside)),
     line: (file, line) => page.run(pickLine(page, file, line)),

@@ -4,7 +4,7 @@ import type { CaptureInfo, Details, StageInfo, Totals } from '../engine/messages
 import { showDetails, showKernel, tensorSections, together } from '../panels/details.ts';
 import { throughStages } from '../panels/fates.ts';
 import type { Words } from '../state/words.ts';
-import { bytesText, figureText, shortNumber } from '../text/figures.ts';
+import { bytesText, figureText, secondsText, shortNumber } from '../text/figures.ts';
 import { h, pairs } from '../widgets/dom.ts';
 import { toggle } from './expanding.ts';
 import { keyList } from './help.ts';
@@ -38,7 +38,12 @@ export function showAside(page: Page): void {
       else if (kernel >= 0) await drawKernel(page, kernel);
       else {
         showDetails(page.places.right, null, false, words, detailActs(page));
-        if (info && shown) page.places.right.append(...about(page, info, shown, totals, words));
+        if (!info || !shown) return;
+        // Of a tab of its own: what is in it, and not what the capture has.
+        const own = info.of === undefined ? null : await page.client.summed([]);
+        if (state.info.get() !== info || state.selection.get().length) return;
+        const part = own && together(1, own.count, own.measured, words, info.name);
+        page.places.right.append(...(part ? [part] : about(page, info, shown, totals, words)));
       }
     },
   );
@@ -103,7 +108,7 @@ function about(page: Page, info: CaptureInfo, stage: StageInfo, totals: Totals |
   ];
   if (stage.kernels) facts.push([words.facts.kernels, stage.kernels.toLocaleString()]);
   for (const [kind, n] of Object.entries(stage.links))
-    facts.push([kind === 'grad' ? words.facts.pairs : `${kind} links`, n.toLocaleString()]);
+    facts.push([kind === 'grad' ? words.facts.pairs : words.linksOf(kind), n.toLocaleString()]);
   const origin = [`${info.framework} ${info.version}`, info.how].filter(Boolean).join(' · ');
   return [
     h('section', {}, h('h2', { class: 'origin' }, origin), h('dl', {}, ...pairs(facts))),
@@ -114,10 +119,14 @@ function about(page: Page, info: CaptureInfo, stage: StageInfo, totals: Totals |
   ];
 }
 
-function totalRows({ costs: { figures, peakMemory } }: Words, totals: Totals): [string, string][] {
+function totalRows({ costs: { figures, peakMemory }, unknown }: Words, totals: Totals): [string, string][] {
   const least = totals.atLeast ? '≥ ' : '';
   return [
-    [figures.parameters, `${totals.parametersAtLeast ? '≥ ' : ''}${shortNumber(totals.parameters)}`],
+    ...(totals.time > 0 ? ([[figures.time, secondsText(totals.time)]] as [string, string][]) : []),
+    [
+      figures.parameters,
+      Number.isNaN(totals.parameters) ? unknown : `${totals.parametersAtLeast ? '≥ ' : ''}${shortNumber(totals.parameters)}`,
+    ],
     [figures.macs, `${least}${figureText('MACs', totals.macs)}`],
     [figures.other, `${least}${figureText('other FLOPs', totals.other)}`],
     [peakMemory, `≥ ${bytesText(totals.peak)}`],

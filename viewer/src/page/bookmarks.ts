@@ -18,16 +18,13 @@ export async function bookmark(page: Page): Promise<void> {
   for (let n = 2; taken.has(name); n++) name = `${base} ${n}`;
   const address = await readAddress(page);
   state.bookmarks.set([...state.bookmarks.get(), { name, address }]);
+  state.left.set('bookmarks');
   page.say(words.bookmarked(name));
 }
 
 export const goToBookmark = stepped(async (page: Page, { address }: Bookmark): Promise<void> => {
   await restoreView(page, hash.read(address));
 });
-
-export function dropBookmark({ state }: Page, mark: Bookmark): void {
-  state.bookmarks.set(state.bookmarks.get().filter((other) => other !== mark));
-}
 
 /** Those of the address, and those that this browser keeps for these files. */
 export function followBookmarks(page: Page): void {

@@ -29,6 +29,7 @@ export function showChips(page: Page): void {
         page.words(),
         page.state.shown.get(),
         page.state.picture.get()?.hidden.length ?? 0,
+        page.state.capture.get(),
       ] as const,
     ([shown, , { habits }, , gone]) => {
       // A menu alone is not worth a row of its own.
@@ -61,7 +62,8 @@ function chip(page: Page, phase: number): HTMLElement {
       onclick: () => flipPhase(page, phase),
     },
     h('span', { class: `dot phase-${name}` }),
-    `${w.phases[name]} ${state.shown.get()!.phases[phase]!.toLocaleString()}`,
+    // A tab of its own has a part of them.
+    state.info.get()?.of === undefined ? `${w.phases[name]} ${state.shown.get()!.phases[phase]!.toLocaleString()}` : w.phases[name],
   );
 }
 

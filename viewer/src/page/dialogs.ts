@@ -15,6 +15,8 @@ export function showDialogs(page: Page): void {
     // What is pressed in it is not for the page.
     onkeydown: (event: Event) => event.stopPropagation(),
     onclick: (event: Event) => event.target === dialog && close(),
+    // At once: the browser says that it has closed a moment later, when the next one may be open already.
+    oncancel: (event: Event) => (event.preventDefault(), close(), page.views.run()),
     onclose: close,
   });
   root.append(dialog);

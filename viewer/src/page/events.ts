@@ -1,4 +1,4 @@
-// What the user does with the mouse, the search box and files.
+// What the user does with the mouse and with files.
 
 import { bindGestures } from '../draw/gestures.ts';
 import { compareGraphs } from './comparing.ts';
@@ -10,9 +10,8 @@ import { grab } from './history.ts';
 import type { Page } from './page.ts';
 import { BoxKind } from '../scene.ts';
 import { takeTable } from './tables.ts';
-import { find, select, selectEdge, stepResult } from './selecting.ts';
-
-const TYPING_MS = 150;
+import { bindSearch } from './searching.ts';
+import { select, selectEdge } from './selecting.ts';
 
 export function bindEvents(page: Page): void {
   bindDrawing(page);
@@ -64,29 +63,6 @@ export async function menuOf(page: Page, item: number, at: { x: number; y: numbe
   if (!state.selection.get().includes(item)) await select(page, [item], false);
   state.details.set(await page.client.details(state.selection.get().at(-1)!));
   openBoxMenu(page, COMMANDS, at);
-}
-
-function bindSearch(page: Page): void {
-  const { search, canvas } = page.places;
-  let typing = 0; // counts as work under way, so that `idle` waits for what was typed
-  search.addEventListener('input', () => {
-    if (typing) clearTimeout(typing);
-    else page.wait();
-    typing = window.setTimeout(() => {
-      typing = 0;
-      page.done();
-      page.run(find(page, search.value));
-    }, TYPING_MS);
-  });
-  search.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter') page.run(stepResult(page, event.shiftKey ? -1 : 1));
-    if (event.key === 'Escape') {
-      search.value = '';
-      page.run(find(page, ''));
-      canvas.focus();
-    }
-    event.stopPropagation();
-  });
 }
 
 function bindDrop(page: Page): void {

@@ -46,7 +46,7 @@ function describe({ state, panels, renderer }: Page, split: SplitPane): Record<s
     colour: state.colour.get(),
     hidden: state.options.get().hidden.map((i) => PHASES[i]),
     tab,
-    totals: state.totals.get(),
+    totals: plain(state.totals.get()),
     frames: renderer.frames.slice(-MOST_FRAMES),
     ...Object.assign({}, ...[...panels].map(([name, panel]) => panel.describe?.(name === tab) ?? {})),
   };
@@ -125,4 +125,9 @@ export function handle(page: Page, split: SplitPane): Record<string, unknown> {
     addTable: (name: string, text: string) => after(addTable(page, name, text)),
     open: (bytes: Uint8Array, name: string) => after(addFile(page, bytes, name)),
   };
+}
+
+/** What is not known is null: JSON has no NaN. */
+function plain(totals: object | null): Record<string, unknown> | null {
+  return totals && Object.fromEntries(Object.entries(totals).map(([name, value]) => [name, Number.isNaN(value) ? null : value]));
 }

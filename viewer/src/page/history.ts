@@ -162,5 +162,5 @@ async function recall(page: Page, to: Moment): Promise<void> {
   page.views.run();
   renderer.camera.set(to.view);
   const { query } = state.search.get();
-  if (isElsewhere && query.trim()) state.search.set({ query, ...(await client.find(query)) });
+  if (isElsewhere && query.trim()) state.search.set({ query, ...(await client.find(query, true)) });
 }

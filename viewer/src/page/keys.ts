@@ -12,6 +12,7 @@ const THEIRS = new Set(['Enter', ' ', 'ArrowLeft', 'ArrowRight', 'ArrowUp', 'Arr
 const PAN = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] } as Record<string, [number, number]>;
 /** Works while one types, too. */
 const ALWAYS = new Set(['ctrl+k']);
+const WAYS_BACK = new Set(['ctrl+z', 'ctrl+shift+z', 'ctrl+y']);
 
 export function bindKeys(page: Page): void {
   document.addEventListener('keydown', (event) => key(page, event));
@@ -21,7 +22,9 @@ function key(page: Page, event: KeyboardEvent): void {
   const { state } = page;
   const target = event.target as HTMLElement;
   const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
-  if (isTyping && !(event.key === 'Escape' && target.closest('.menu')) && !ALWAYS.has(keyOf(event))) return;
+  const isTicking = isTyping && /^(checkbox|radio|range|select-one)$/.test((target as HTMLInputElement).type); // has no way back of its own
+  const isAllowed = ALWAYS.has(keyOf(event)) || (isTicking && WAYS_BACK.has(keyOf(event)));
+  if (isTyping && !(event.key === 'Escape' && target.closest('.menu')) && !isAllowed) return;
   if (state.helpOpen.get()) {
     // It has one button, which has the focus.
     if (event.key === 'Escape' || event.key === '?') state.helpOpen.set(false);

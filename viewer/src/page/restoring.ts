@@ -46,7 +46,7 @@ export async function restore(page: Page, saved: hash.Saved): Promise<void> {
   if (saved.selection.length) await select(page, await client.items(saved.selection), false);
   if (saved.query) {
     places.search.value = saved.query;
-    await find(page, saved.query);
+    await find(page, saved.query, true);
   }
   if (panelsThere(state, 'low').some(({ name }) => name === saved.tab)) {
     page.panels.get(saved.tab)?.address?.set(saved.kind);

@@ -84,13 +84,13 @@ export const pickLine = stepped(async (page: Page, file: string, line: number): 
 });
 
 /** The operators that a search finds; a list of them opens. */
-export async function find({ state, client }: Page, query: string): Promise<number[]> {
-  const { nodes, error } = query.trim() ? await client.find(query) : { nodes: [], error: '' };
-  state.search.set({ query, nodes, error });
+export async function find({ state, client }: Page, query: string, gently = false): Promise<number[]> {
+  const found = query.trim() ? await client.find(query, gently) : { nodes: [], modules: [], error: '' };
+  state.search.set({ query, ...found });
   state.result.set(-1);
   if (query.trim()) state.left.set('results');
   else if (state.left.get() === 'results') state.left.set('modules');
-  return nodes;
+  return found.nodes;
 }
 
 /** To the next result, or the one before. */

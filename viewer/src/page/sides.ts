@@ -44,7 +44,7 @@ export function showSides(page: Page): void {
   // What a stage does not have cannot be open.
   views.add(
     'open panels',
-    () => [state.left.get(), state.low.get(), state.shown.get()] as const,
+    () => [state.left.get(), state.low.get(), state.shown.get(), state.bookmarks.get().length] as const,
     ([left, low, shown]) => {
       if (!shown) return;
       if (!panelsThere(state, 'left').some(({ name }) => name === left)) state.left.set('modules');
@@ -53,7 +53,7 @@ export function showSides(page: Page): void {
   );
   views.add(
     'left',
-    () => [state.left.get(), state.shown.get(), page.words()] as const,
+    () => [state.left.get(), state.shown.get(), page.words(), state.bookmarks.get().length > 0] as const,
     ([open]) => {
       replace(places.leftHead, ...panelsThere(state, 'left').map((kind) => tab(page, kind, open, () => state.left.set(kind.name))));
       put(page, places.leftBody, open);

@@ -28,6 +28,7 @@ export const show = stepped(async (page: Page, capture: number, stage: number, g
   const from = { stage: state.stage.get(), overlaid: state.overlaid.get() };
   const picture = await client.stage(capture, stage, options);
   const kin = gently && state.picture.get() ? await client.kin(from.stage, from.overlaid) : null;
+  const isOther = capture !== state.capture.get() || stage !== from.stage;
   state.capture.set(capture);
   state.stage.set(stage);
   state.options.set(options);
@@ -36,8 +37,8 @@ export const show = stepped(async (page: Page, capture: number, stage: number, g
   state.details.set(null);
   state.traced.set(null);
   state.kernel.set(-1);
-  state.totals.set(null);
-  state.search.set({ query: state.search.get().query, nodes: [], error: '' });
+  if (isOther) state.totals.set(null);
+  state.search.set({ query: state.search.get().query, nodes: [], modules: [], error: '' });
   state.result.set(-1);
   if (kin) drawStage(page, picture, kin);
   else {
@@ -50,7 +51,7 @@ export const show = stepped(async (page: Page, capture: number, stage: number, g
   }
   // What was searched for is found here too.
   const { query } = state.search.get();
-  if (query.trim()) state.search.set({ query, ...(await client.find(query)) });
+  if (query.trim()) state.search.set({ query, ...(await client.find(query, true)) });
 });
 
 /** To another stage, by its number or name; what is selected stays selected where the two are linked. */

@@ -8,6 +8,7 @@ import { ATTRIBUTES } from '../wire/facts.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, short } from '../widgets/dom.ts';
 import { stackOf } from './frames.ts';
+import { histogram } from './histogram.ts';
 import { howText, metricName } from '../state/figures.ts';
 
 export interface DetailActions {
@@ -63,12 +64,17 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
     d.outputs.length > 0 &&
       section(
         d.kind === 'tensor' || d.kind === 'input' ? words.boundary.tensor : words.outputs,
-        ...d.outputs.map((o) => value(o, o.to, o.more, words, act)),
+        ...folded(d.outputs, d.more.outputs, (o) => value(o, o.to, o.more, words, act)),
       ),
-    d.inputs.length > 0 && section(words.inputs, ...d.inputs.map((i) => value(i, i.from ? [i.from] : [], 0, words, act, i.arg))),
+    d.inputs.length > 0 &&
+      section(words.inputs, ...folded(d.inputs, d.more.inputs, (i) => value(i, i.from ? [i.from] : [], 0, words, act, i.arg))),
     attributes(d, words),
-    d.backward.length > 0 && section(d.kind === 'group' ? words.otherPhases : words.backward, refs(d.backward, act)),
-    d.forward.length > 0 && section(d.kind === 'group' ? words.otherPhases : words.forwardOf, refs(d.forward, act)),
+    ...(d.kind === 'group'
+      ? [d.backward.length + d.forward.length > 0 && section(words.otherPhases, refs([...d.forward, ...d.backward], act))]
+      : [
+          d.backward.length > 0 && section(words.backward, refs(d.backward, act)),
+          d.forward.length > 0 && section(words.forwardOf, refs(d.forward, act)),
+        ]),
     unpaired(d, words),
     d.kernels.length > 0 &&
       section(
@@ -86,7 +92,7 @@ export function showDetails(panel: HTMLElement, details: Details | null, two: bo
       d.phase === 'forward' &&
       d.kept !== 0 &&
       section(words.boundary.kept, h('p', { class: 'sentence' }, d.kept === null ? words.unknown : bytesText(d.kept))),
-    d.held.length > 0 && section(words.boundary.held, ...held(d, words, act)),
+    d.held.length > 0 && section(words.boundary.held, ...folded(d.held, d.more.held, (one) => value(one, [], 0, words, act))),
     d.kind === 'group' && section(words.inside, ...phaseBars(d, words), list(d.ops.map(([op, n]) => [op, n.toLocaleString()]))),
   );
 }
@@ -109,21 +115,25 @@ export function figures(rows: readonly Measure[], words: Words): HTMLElement {
 }
 
 /** Of several that are selected: what they are together. */
-export function together(count: number, nodes: number, measured: readonly Measure[], words: Words): HTMLElement | null {
+export function together(count: number, nodes: number, measured: readonly Measure[], words: Words, name?: string): HTMLElement | null {
   if (!nodes) return null;
-  const title = `${words.habits.several(count)} · ${words.ops(nodes)}`;
+  const title = `${name ?? words.habits.several(count)} · ${words.ops(nodes)}`;
   return h('section', { class: 'together' }, h('h3', {}, title), figures(measured, words));
 }
 
 /** How long a tensor lives, and what was measured of it. */
-export function tensorSections({ life, figures: rows }: TensorFacts, words: Words, act: Pick<DetailActions, 'select'>): HTMLElement[] {
+export function tensorSections(
+  { life, figures: rows, exponents }: TensorFacts,
+  words: Words,
+  act: Pick<DetailActions, 'select'>,
+): HTMLElement[] {
   const { lives, steps } = words.boundary;
   const ends = life && [life.born, life.dies].filter((end) => end !== null);
   return [
     ...(life && ends
       ? [section(lives, h('p', { class: 'sentence' }, `${words.costs.classes[life.cls]} · ${steps(life.steps)}`), refs(ends, act))]
       : []),
-    ...(rows.length ? [section(words.boundary.statistics, list(rows))] : []),
+    ...(rows.length ? [section(words.boundary.statistics, list(rows), histogram(exponents))] : []),
   ];
 }
 
@@ -207,7 +217,7 @@ function value(
       { class: 'value-head' },
       arg && !/^\d+$/.test(arg) ? h('span', { class: 'arg' }, arg) : null,
       item < 0
-        ? h('code', {}, type || words.unknown)
+        ? h('code', {}, type || words.none)
         : h(
             'button',
             { class: 'link', title: words.boundary.tensor, onclick: () => act.select([item]) },
@@ -215,8 +225,17 @@ function value(
           ),
       h('span', { class: 'size' }, bytes < 0 ? '' : bytesText(bytes)),
     ),
-    name || role !== 'activation'
-      ? h('div', { class: 'value-name' }, [short(name, 60), role !== 'activation' ? role : ''].filter(Boolean).join(' · '))
+    item >= 0 && (name || role !== 'activation')
+      ? h(
+          'div',
+          { class: 'value-name' },
+          [
+            short(name, 60).replace(/^from (.+)/, (_, place: string) => words.from(place)),
+            role !== 'activation' ? (words.roles[role] ?? role) : '',
+          ]
+            .filter(Boolean)
+            .join(' · '),
+        )
       : null,
     seen ? h('div', { class: 'value-name' }, seen) : null,
     ends.length ? refs(ends, act) : null,
@@ -224,12 +243,17 @@ function value(
   );
 }
 
-/** What a module holds: the first few, and the others on request. */
-function held(d: Details, words: Words, act: DetailActions): HTMLElement[] {
-  const rows = d.held.map((one) => value(one, [], 0, words, act));
+/** The first few, and the others on request; of very many, how many there are beside those. */
+function folded<T>(all: T[], unlisted: number, row: (one: T) => HTMLElement): HTMLElement[] {
+  const rows = [...all.map(row), ...(unlisted ? [h('p', { class: 'more' }, `+${unlisted.toLocaleString()}`)] : [])];
+  if (rows.length <= FEW + 2) return rows;
   const others = rows.slice(FEW);
-  const more = h('button', { class: 'fold', onclick: () => more.replaceWith(...others) }, `▸ +${others.length}`);
-  return [...rows.slice(0, FEW), ...(others.length ? [more] : [])];
+  const more = h(
+    'button',
+    { class: 'fold', onclick: () => (more.replaceWith(...others), others[0]!.querySelector('button')?.focus()) },
+    `▸ +${(all.length - FEW + unlisted).toLocaleString()}`,
+  );
+  return [...rows.slice(0, FEW), more];
 }
 
 /** What some attributes are called where their own name says little. */

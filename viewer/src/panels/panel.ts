@@ -3,6 +3,7 @@
 
 import type { ChangeRow } from '../engine/messages.ts';
 import type { Device } from '../engine/roofs.ts';
+import type { Bookmark } from '../state/bookmarks.ts';
 import type { Client } from '../state/client.ts';
 import type { State } from '../state/page.ts';
 import type { Words } from '../state/words.ts';
@@ -23,6 +24,7 @@ export interface Acts {
   line(file: string, line: number): void;
   /** Select what a change made. */
   change(row: ChangeRow): void;
+  bookmark(mark: Bookmark): void;
   /** Draw the first of these as if the pointer were over it. */
   outline(items: number[]): void;
 }

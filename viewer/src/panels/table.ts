@@ -12,7 +12,13 @@ const CHUNK = 200;
 const BARE = new Set(['MACs', 'other FLOPs', 'intensity']); // their unit is above
 
 interface TableCalls {
-  table(sort: number, down: boolean, filter: number[] | null, first: number, count: number): Promise<{ total: number; rows: TableRow[] }>;
+  table(
+    sort: number,
+    down: boolean,
+    filter: number[] | null,
+    first: number,
+    count: number,
+  ): Promise<{ total: number; named: boolean; rows: TableRow[] }>;
   csv(filter: number[] | null): Promise<string>;
   select(item: number): void;
   text(metric: string, value: number | null): string;
@@ -57,7 +63,7 @@ class NodeTable {
   private async refresh(): Promise<void> {
     this.chunks.clear();
     this.asked.clear();
-    const { total, rows } = await this.calls.table(this.sort, this.down, this.filter, 0, CHUNK);
+    const { total, named, rows } = await this.calls.table(this.sort, this.down, this.filter, 0, CHUNK);
     this.chunks.set(0, rows);
     this.asked.add(0);
     const words = this.words();
@@ -93,7 +99,12 @@ class NodeTable {
       h(
         'div',
         { class: 'table-scroll' },
-        h('div', { class: 'table-wide', role: 'grid', 'aria-label': words.table, style: `min-width:${least}` }, head, this.list.element),
+        h(
+          'div',
+          { class: named ? 'table-wide' : 'table-wide no-names', role: 'grid', 'aria-label': words.table, style: `min-width:${least}` },
+          head,
+          this.list.element,
+        ),
       ),
       copy,
     );

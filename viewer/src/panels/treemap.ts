@@ -263,16 +263,16 @@ export class Treemap {
     context.font = isGroup ? BOLD : FONT;
     const title = fitted(context, cell.title, room);
     if (!title) return;
-    const figure = this.text(cell.figure);
     const two = cell.height >= 34; // room for a second line
     const y = open ? cell.y + HEADER / 2 + 1 : cell.y + Math.min(cell.height / 2, 12);
     context.fillText(title, cell.x + 5, y);
     const used = context.measureText(title).width;
     context.font = FONT;
     context.globalAlpha = 0.72;
-    const wide = context.measureText(figure).width;
-    if (open && used + wide + 14 < room) context.fillText(figure, cell.x + 5 + used + 8, y);
-    else if (!open && two && wide < room) context.fillText(figure, cell.x + 5, y + 14);
+    const space = open ? room - used - 14 : two ? room : 0;
+    const said = this.text(cell.figure);
+    const figure = [`${said} · ${percent(cell.figure, this.map!.total)}`, said].find((text) => context.measureText(text).width < space);
+    if (figure) context.fillText(figure, cell.x + 5 + (open ? used + 8 : 0), open ? y : y + 14);
     context.globalAlpha = 1;
   }
 

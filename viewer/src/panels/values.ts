@@ -60,6 +60,10 @@ function make({ state, client, act, words, follow }: Site): Panel {
       replace(head, ...columns.map((name, i) => h('span', { class: `cell ${column(i)}`, role: 'columnheader' }, name)));
       note.textContent = count(now.length);
       wide.setAttribute('aria-label', help);
+      wide.classList.toggle(
+        'no-names',
+        now.every(({ name }) => !name),
+      );
       list.set(now.length);
     },
   );
@@ -74,7 +78,7 @@ function make({ state, client, act, words, follow }: Site): Panel {
   return { element };
 }
 
-const column = (i: number) => (i < 3 ? 'c1' : 'c6');
+const column = (i: number) => (i === 1 ? 'c4' : i < 3 ? 'c1' : 'c6');
 
 function rowOf(row: ValueRow | undefined, selection: number[], select: (items: number[]) => void): HTMLElement | null {
   if (!row) return null;

@@ -1,6 +1,6 @@
 // Colours for figures and for kernels.
 
-import { KERNEL_COLOURS, LEAST, MOST, NOTHING, UNKNOWN } from '../engine/shades.ts';
+import { KERNEL_COLOURS, LEAST, MOST, NONE, NOTHING, UNKNOWN } from '../engine/shades.ts';
 
 /** Dark blue to yellow, even to the eye and safe for colour-blind readers (points of the viridis family). */
 export const RAMP = ['#440154', '#46327e', '#365c8d', '#277f8e', '#1fa187', '#4ac16d', '#a0da39', '#fde725'];
@@ -20,9 +20,10 @@ function parse(hex: string): number[] {
 }
 
 /** By shade (engine/shades.ts). */
-export function shadeColours(nothing: string): (string | null)[] {
+export function shadeColours(nothing: string, unknown: string): (string | null)[] {
   const colours: (string | null)[] = [];
-  colours[UNKNOWN] = null;
+  colours[NONE] = null;
+  colours[UNKNOWN] = unknown;
   colours[NOTHING] = nothing;
   for (let shade = LEAST; shade <= MOST; shade++) colours[shade] = ramp((shade - LEAST) / (MOST - LEAST));
   return colours;
@@ -44,10 +45,10 @@ export function classColours(count: number, dark: boolean): (string | null)[] {
 /** `latency:mean,log`: a figure, how what is inside is rolled up, on a logarithmic scale. */
 export function colourParts(colour: string): { base: string; roll: string; isLog: boolean } {
   const [figure = '', ...how] = colour.split(',');
-  const [base = '', roll = 'sum'] = figure.split(':');
+  const [base = '', roll = ''] = figure.split(':');
   return { base, roll, isLog: how.includes('log') };
 }
 
 export function colourText({ base, roll, isLog }: ReturnType<typeof colourParts>): string {
-  return `${base}${roll === 'sum' ? '' : `:${roll}`}${isLog ? ',log' : ''}`;
+  return `${base}${roll && `:${roll}`}${isLog ? ',log' : ''}`;
 }

@@ -2,6 +2,7 @@
 
 import type { Theme } from '../draw/theme.ts';
 import type { CaptureInfo, Details, Picture, StageInfo, Totals, ViewOptions } from '../engine/messages.ts';
+import type { Found } from '../engine/searching.ts';
 import type { Bookmark } from './bookmarks.ts';
 import { Derived, Value } from './store.ts';
 import { LANGUAGES, type Language } from './words.ts';
@@ -38,10 +39,8 @@ export interface Tracing {
 }
 
 /** The search, and what it found. */
-export interface Search {
+export interface Search extends Found {
   query: string;
-  nodes: number[];
-  error: string;
 }
 
 export type State = ReturnType<typeof newState>;
@@ -82,7 +81,7 @@ export function newState(atFirst: { language: Language; theme: Theme }) {
     const ends = of.kind === 'tensor' || of.kind === 'input' ? [of.maker ?? [], of.outputs[0]?.to ?? []].flat() : [];
     return [...of.backward, ...of.forward, ...ends].map((ref) => ref.item);
   });
-  const search = new Value<Search>('search', { query: '', nodes: [], error: '' });
+  const search = new Value<Search>('search', { query: '', nodes: [], modules: [], error: '' });
 
   // How it is drawn.
   const options = new Value<ViewOptions>('options', { direction: 'down', split: true, side: true, hidden: [], constants: false });

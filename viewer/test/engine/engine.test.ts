@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { figures as figuresOf } from '../../src/engine/boxes.ts';
 import { Engine } from '../../src/engine/engine.ts';
 import type { Picture, ViewOptions } from '../../src/engine/messages.ts';
-import { LEAST, MOST, NOTHING, UNKNOWN } from '../../src/engine/shades.ts';
+import { LEAST, MOST, NONE, NOTHING, UNKNOWN } from '../../src/engine/shades.ts';
 import { fitBox } from '../../src/draw/label.ts';
 import { BoxKind } from '../../src/scene.ts';
 import * as hash from '../../src/state/hash.ts';
@@ -197,10 +197,14 @@ describe('a training graph', () => {
 
   it('leaves figures that are not known without a shade', async () => {
     const { engine } = await opened(SAMPLE);
-    const figures = figuresOf(engine['view'], 'output size');
-    const { shades, min, max } = engine.ask.metric('output size');
-    expect(figures.some(Number.isNaN)).toBe(true); // open groups
-    expect(Array.from(shades, (shade) => shade === UNKNOWN)).toEqual(Array.from(figures, Number.isNaN));
+    const { visible, tree } = engine['view'];
+    const isBox = Array.from(visible.item, (item, box) => !visible.open[box] && item < tree.nodes + tree.groups);
+    // What is open has a figure, and its inside the shades.
+    const figures = Array.from(figuresOf(engine['view'], 'output size'), (figure, box) => (isBox[box] ? figure : NaN));
+    const { shades, min, max, unknown } = engine.ask.metric('output size');
+    expect(Array.from(shades, (shade) => shade === NONE)).toEqual(isBox.map((is) => !is));
+    expect(Array.from(shades, (shade) => shade === UNKNOWN)).toEqual(figures.map((figure, box) => isBox[box]! && Number.isNaN(figure)));
+    expect(shades.filter((shade) => shade === UNKNOWN)).toHaveLength(unknown);
     expect(shades[figures.indexOf(min)]).toBe(min === 0 ? NOTHING : LEAST);
     expect(shades[figures.indexOf(max)]).toBe(MOST);
   });

@@ -11,14 +11,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from opscope.errors import OpscopeError
+from opscope.errors import BadInput
 from opscope.ir import Capture, Stage, frozen
 from opscope.ir.cut import cut_capture
 from opscope.ir.facts import TIMES
 from opscope.ir.repool import Repooled
 
 from .by_launch import by_launch, programs
-from .by_operator import by_name, by_number
+from .by_operator import by_mark, by_name, by_number, marks
 from .measured import Measured
 from .placed import Placing, Put
 
@@ -29,13 +29,16 @@ Kind = TypeVar("Kind", bound=Capture)
 OUTSIDE = "outside of compiled graphs"
 
 
-def join(capture: Kind, profile: Capture) -> Kind:
-    """The capture with the times of a profile of the same program. Nothing is written to the one that is given."""
+def join(capture: Kind, profile: Capture, name: str) -> Kind:
+    """The capture with the times of a profile of the same program, `name` in messages. Neither is written to."""
     measured = Measured(profile)
     if not measured.graph.n_nodes:
-        raise OpscopeError("the profile is empty: nothing ran while it was taken")
+        raise BadInput(f"{name}: an empty profile: nothing ran while it was taken")
     placing = Placing(capture, measured)
-    if capture.origin.format == "chakra":
+    if marked := marks(measured):
+        by_mark(placing, marked)
+        joined = capture
+    elif capture.origin.format == "chakra":
         by_number(placing, capture)
         joined = _with_places(capture, placing)
     elif programs(capture):
@@ -44,8 +47,8 @@ def join(capture: Kind, profile: Capture) -> Kind:
         by_name(placing, capture, 0)
         joined = capture
     if not placing.runs and not placing.launched:
-        raise OpscopeError(
-            "the profile is of another program: none of its operators and kernels is in the graph. "
+        raise BadInput(
+            f"{name}: a profile of another program: none of its operators and kernels is in the graph. "
             "Open it alone to see what it holds"
         )
     return placing.joined(joined)
@@ -56,7 +59,7 @@ def _with_places(capture: Kind, placing: Placing) -> Kind:
     graph = capture.stages[0].graph
     theirs = Repooled(placing.measured.graph.pools, capture.pools).graph(placing.measured.graph)
     nodes = np.array([node for _, node in placing.runs], dtype=np.int64)
-    calls = np.array([runs[0] for runs in placing.runs.values()], dtype=np.int64)
+    calls = np.array([runs[0][0] for runs in placing.runs.values()], dtype=np.int64)
     scope, stack = graph.node_scope.copy(), graph.node_stack.copy()
     for own, column in ((scope, theirs.node_scope), (stack, theirs.node_stack)):
         is_known = column[calls] > 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from opscope.ir import Capture
+from opscope.ir.measurements import RUN_MARK
 
 from .measured import Measured, numbered, operator_names
 from .placed import Placing
@@ -22,6 +25,7 @@ _SEEN_AS = {
     "aten.cudnn_convolution": "aten.convolution",
     "aten.mkldnn_convolution": "aten.convolution",
 }
+_MARK = re.compile(re.escape(RUN_MARK) + r"(\d{1,9})")
 _LEAST_PASS = 0.5  # of the operators of a graph that must be found for a part of the profile to be one run of it
 
 
@@ -34,6 +38,22 @@ def by_number(placing: Placing, capture: Capture) -> None:
         if node is not None:
             placing.operator(0, node, call, "by id")
     _explain(placing, "its operator is not in the execution trace")
+
+
+def marks(measured: Measured) -> dict[int, list[int]]:
+    """The operators of the graph that a recorder marked in the profile while they ran -> what each called."""
+    found: dict[int, list[int]] = {}
+    for call, name in enumerate(measured.ops):
+        if mark := _MARK.fullmatch(name):
+            found.setdefault(int(mark[1]), []).append(call)
+    return found
+
+
+def by_mark(placing: Placing, marked: dict[int, list[int]]) -> None:
+    for node, calls in marked.items():
+        if node < placing.base.graph.n_nodes:
+            placing.run(0, node, calls, "by id")
+    _explain(placing, "nothing that was recorded started it")
 
 
 def by_name(placing: Placing, capture: Capture, stage: int) -> None:

@@ -35,16 +35,22 @@ class Placing:
     base: Capture
     measured: Measured
     put: dict[int, Put] = field(default_factory=dict[int, Put])  # by kernel
-    runs: dict[tuple[int, int], list[int]] = field(default_factory=dict[tuple[int, int], list[int]])
+    # By operator its runs, each the calls of the profile that it made.
+    runs: dict[tuple[int, int], list[list[int]]] = field(default_factory=dict[tuple[int, int], list[list[int]]])
     launched: dict[tuple[int, int], list[list[int]]] = field(default_factory=dict[tuple[int, int], list[list[int]]])
     reasons: dict[int, str] = field(default_factory=dict[int, str])  # of kernels that are not placed
     same: dict[int, list[int]] = field(default_factory=dict[int, list[int]])  # stages with the same launches
 
     def operator(self, stage: int, node: int, call: int, evidence: str) -> None:
         """A call of the profile is this operator."""
-        self.runs.setdefault((stage, node), []).append(call)
-        for kernel in self.measured.kernels_of[call]:
-            self.put[kernel] = Put(stage, node, -1, evidence)
+        self.run(stage, node, [call], evidence)
+
+    def run(self, stage: int, node: int, calls: list[int], evidence: str) -> None:
+        """These calls of the profile are one run of this operator."""
+        self.runs.setdefault((stage, node), []).append(calls)
+        for call in calls:
+            for kernel in self.measured.kernels_of[call]:
+                self.put[kernel] = Put(stage, node, -1, evidence)
 
     def launch(self, stage: int, launch: int, kernels: list[int], evidence: str) -> None:
         """These kernels are one run of a launch."""
@@ -71,8 +77,8 @@ class Placing:
         found: dict[tuple[int, int, str], list[int]] = defaultdict(list)
         nodes = sorted(node for at, node in self.runs if at == stage)
         for node in nodes:
-            for call in self.runs[stage, node]:
-                for place, kernel in enumerate(measured.kernels_of[call]):
+            for run in self.runs[stage, node]:
+                for place, kernel in enumerate(k for call in run for k in measured.kernels_of[call]):
                     found[node, place, measured.kernel_names[kernel]].append(kernel)
         if found:
             graph = _with_kernels(old, measured, found)
@@ -80,8 +86,9 @@ class Placing:
                 if other.graph is old:
                     joined.stages[number] = replace(other, graph=graph)
             joined.add(_times(stage, "group:kernel", range(len(found)), [seconds[rows] for rows in found.values()]))
-        device = [[float(seconds[measured.kernels_of[c]].sum()) for c in self.runs[stage, n]] for n in nodes]
-        cpu = [[float(measured.cpu_seconds[c]) for c in self.runs[stage, n]] for n in nodes]
+        runs = [self.runs[stage, node] for node in nodes]
+        device = [[float(sum(seconds[measured.kernels_of[c]].sum() for c in run)) for run in own] for own in runs]
+        cpu = [[float(sum(measured.cpu_seconds[c] for c in run)) for run in own] for own in runs]
         is_known = [all(np.isfinite(row)) for row in cpu]
         table = _times(stage, "node", nodes, device if measured.has_kernels else cpu)
         means = [float(np.mean(row)) if known else 0.0 for row, known in zip(cpu, is_known, strict=True)]

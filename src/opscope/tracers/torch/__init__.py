@@ -80,4 +80,5 @@ TRACER = Tracer(
     count=count,
     training=training,
     tensor=tensor,
+    profiles=True,
 )

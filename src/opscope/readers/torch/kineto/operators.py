@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opscope.ir import Pools
+from opscope.ir.measurements import RUN_MARK
 from opscope.ir.pools import Frame, Stack
 from opscope.readers.torch.composite import AUTOGRAD, COMPOSITE
 
@@ -58,6 +59,7 @@ class _Operators:
         started_by = profile.work.call
         self.started[started_by[started_by >= 0]] = True
         self.is_composite = _composites(profile)
+        self.holds_mark = _around_marks(profile)
         self.place: dict[int, Place] = {}  # of calls that are around others
         self.entered: dict[tuple[int, str], int] = {}  # how often a module was called in the scope around it
         self.forward_of: dict[int, Place] = {}  # sequence number -> where the forward operator ran
@@ -137,6 +139,8 @@ class _Operators:
 
     def _is_shown(self, call: int) -> bool:
         """An operator, or anything else that started work on a device by itself."""
+        if self.holds_mark[call]:
+            return False
         if self.started[call]:
             return True
         name = self.profile.text(self.profile.calls.name, call)
@@ -144,7 +148,7 @@ class _Operators:
             return False
         if "::" in name and ": " not in name and "::autograd::" not in name:
             return not self.is_composite[call]
-        return name.startswith("triton_")
+        return name.startswith(("triton_", RUN_MARK))
 
     # -- places ---------------------------------------------------------------------------------
 
@@ -194,6 +198,19 @@ def _class(name: str) -> str:
 
 def _line(digits: str) -> int:
     return int(digits) if len(digits) < 10 else 0
+
+
+def _around_marks(profile: Profile) -> npt.NDArray[np.bool_]:
+    """Calls inside of which a recorder's operators ran: these are what is shown, with all that they called."""
+    calls = profile.calls
+    is_mark = np.array([name.startswith(RUN_MARK) for name in profile.names], dtype=bool)
+    found = np.zeros(len(calls), dtype=bool)
+    for call in np.flatnonzero(is_mark[calls.name]).tolist():
+        parent = int(calls.parent[call])
+        while parent >= 0 and not found[parent]:
+            found[parent] = True
+            parent = int(calls.parent[parent])
+    return found
 
 
 def _composites(profile: Profile) -> npt.NDArray[np.bool_]:

@@ -62,15 +62,17 @@ class Memory:
         # The newest value by place, and by the tensor object that was seen with it.
         self._newest: dict[int, int] = {}
         self.by_object: dict[int, int] = {}
-        # Storage -> the writes to it (window, value), since one that wrote it all.
+        # Storage -> the writes to it (window, value), since one that wrote it all; and the last of them.
         self.parts: dict[int, list[tuple[int, int]]] = {}
+        self.last_write: dict[int, int] = {}
+        self._is_whole: dict[int, bool] = {}  # place -> whether its window is all of its storage
         self._first: dict[int, int] = {}  # storage -> the first value in it, among those looked at
         self._looked_at = 0
         self._taken_in: set[int] = set()  # storages whose next write reads all the writes before it
         self.seen_through: dict[int, int] = {}  # a value -> the write that made it through another window
         # A value that is older than its number -> the last value that was there when it was new: what a write made of a
         # tensor is as old as the write, and what no operator made is older than all.
-        self._since: dict[int, int] = {}
+        self.since: dict[int, int] = {}
         self.outside: list[tuple[int, Any]] = []  # values that no recorded operator made, with a weak reference
 
     # -- the hot path ---------------------------------------------------------------------------
@@ -78,12 +80,13 @@ class Memory:
     def place_of(self, tensor: Any) -> int:
         """Storage and window in one number."""
         try:
-            address = tensor.untyped_storage()._cdata
+            held = tensor.untyped_storage()
+            address = held._cdata
         except (RuntimeError, NotImplementedError):
             return self._odd_storage(tensor) << WINDOW_BITS | self._window(tensor)
         storage = self.storage_ids.get(address)
         if storage is None:
-            storage = self._new_storage(tensor, address)
+            storage = self._new_storage(tensor, held, address)
         try:
             window = self._window_ids[tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype]
         except (KeyError, TypeError, RuntimeError):
@@ -97,8 +100,37 @@ class Memory:
         if value is None or self.place[value] != place:
             value = self._newest.get(place, -1)
         if place >> WINDOW_BITS in self.parts:
-            return self._read_written(tensor, place, value)
-        return value if value >= 0 else self._from_outside(tensor, place)
+            found = self._read_written(tensor, place, value)
+        else:
+            found = value if value >= 0 else self._from_outside(tensor, place)
+        # What stands in `by_object` after a read is what the tensor shows, or nothing: see `wrote`.
+        if isinstance(found, int) and self.place[found] == place:
+            self.by_object[id(tensor)] = found
+        else:
+            self.by_object.pop(id(tensor), None)
+        return found
+
+    def shown(self, tensors: Any) -> list[int]:
+        """What each tensor of a list shows, or -1 where it has to be looked up: a list is hundreds of parameters, and
+        nearly all of them are the same objects on the same memory as when they were seen last."""
+        by_object, places, last_write = self.by_object, self.place, self.last_write
+        since, storage_ids = self.since, self.storage_ids
+        found: list[int] = []
+        for tensor in tensors:
+            shown = by_object.get(id(tensor), -1)
+            if shown >= 0:
+                storage = places[shown] >> WINDOW_BITS
+                written = last_write.get(storage, -1)
+                if written > shown or (written >= 0 and shown in since):
+                    shown = -1
+                else:
+                    try:
+                        if storage_ids.get(tensor.untyped_storage()._cdata) != storage:
+                            shown = -1
+                    except (RuntimeError, NotImplementedError, AttributeError):
+                        shown = -1
+            found.append(shown)
+        return found
 
     def made(self, tensor: Any, is_write: bool) -> int:
         """A new value for a tensor that an operator returned or wrote."""
@@ -112,12 +144,30 @@ class Memory:
             self._written(tensor, place, value)
         return value
 
+    def wrote(self, tensor: Any) -> int:
+        """A new value for a tensor that was read for the same operator, which wrote it and left its window alone."""
+        shown = self.by_object.get(id(tensor))
+        if shown is None:
+            return self.made(tensor, True)
+        place, value = self.place[shown], len(self.place)
+        self.place.append(place)
+        self._newest[place] = self.by_object[id(tensor)] = value
+        self.writes.add(value)
+        if self._is_whole.get(place):
+            storage = place >> WINDOW_BITS
+            self._taken_in.discard(storage)
+            self.parts[storage] = [(_ALL, value)]
+            self.last_write[storage] = value
+        else:
+            self._written(tensor, place, value)
+        return value
+
     # -- what happens less often ----------------------------------------------------------------
 
-    def _new_storage(self, tensor: Any, address: int) -> int:
+    def _new_storage(self, tensor: Any, held: Any, address: int) -> int:
         storage = self.storage_ids[address] = len(self._addresses)
         # The weak reference is the address itself, with torch's weak count one up until `release`.
-        self._addresses.append(tensor.untyped_storage()._weak_ref())
+        self._addresses.append(held._weak_ref())
         self._devices.append(tensor.device)
         return storage
 
@@ -154,14 +204,14 @@ class Memory:
         self.place.append(place)
         self._newest[place] = value
         self.by_object[id(tensor)] = value
-        self._since[value] = -1
+        self.since[value] = -1
         self.outside.append((value, weakref.ref(tensor)))
         return value
 
     def _read_written(self, tensor: Any, place: int, own: int) -> int | list[int]:
         """Own value, and what was written since over the same bytes. Values are numbered in time."""
         storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
-        since = self._since.get(own, own)
+        since = self.since.get(own, own)
         found: list[int] = []
         for written, value in reversed(self.parts[storage]):
             if value <= since:
@@ -180,7 +230,7 @@ class Memory:
         self.place.append(place)
         self._newest[place] = value
         self.by_object[id(tensor)] = value
-        self.seen_through[value] = self._since[value] = write
+        self.seen_through[value] = self.since[value] = write
         return value
 
     def _written(self, tensor: Any, place: int, value: int) -> None:
@@ -190,6 +240,8 @@ class Memory:
             is_all = extent is not None and extent.is_dense and extent.end - extent.start == _bytes(tensor)
         except (RuntimeError, NotImplementedError):
             is_all = False
+        self._is_whole[place] = is_all
+        self.last_write[storage] = value
         if is_all or storage in self._taken_in:
             self._taken_in.discard(storage)
             self.parts[storage] = [(_ALL, value)]
@@ -198,7 +250,8 @@ class Memory:
 
     def pending(self, tensor: Any) -> list[int]:
         """Writes to parts of this tensor's memory, once there are so many that the next one should take them in."""
-        storage = self.place_of(tensor) >> WINDOW_BITS
+        shown = self.by_object.get(id(tensor))
+        storage = (self.place_of(tensor) if shown is None else self.place[shown]) >> WINDOW_BITS
         writes = self.parts.get(storage, ())
         if len(writes) < _MOST_PARTS:
             return []
@@ -263,11 +316,12 @@ class Memory:
 
     def storage_of(self, tensor: Any) -> int:
         try:
-            address = tensor.untyped_storage()._cdata
+            held = tensor.untyped_storage()
+            address = held._cdata
         except (RuntimeError, NotImplementedError):
             return self._odd_storage(tensor)
         storage = self.storage_ids.get(address)
-        return storage if storage is not None else self._new_storage(tensor, address)
+        return storage if storage is not None else self._new_storage(tensor, held, address)
 
     def is_alive(self, storage: int) -> bool:
         address = self._addresses[storage]

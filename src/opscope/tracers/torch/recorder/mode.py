@@ -30,8 +30,9 @@ from .log import ACCUMULATES, ARGUMENT_BITS, GRAD_ENABLED, IN_BACKWARD, NO_SEQUE
 from .masks import shown_by
 from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
+from .profiler import marked_run
 from .regions import Region
-from .schemas import OFFSETS, OTHER, TENSOR, Schema
+from .schemas import OFFSETS, OTHER, TENSOR, TENSORS, Schema
 from .statistics import Statistics
 from .wrapped import OPAQUE, described, plain
 
@@ -52,6 +53,7 @@ class Recorder:
         base: FrameType | None,
         *,
         times: bool = False,
+        profiled: bool = False,
         values: bool | str = False,
         lean: bool = False,
         fakes: FakeResults | None = None,
@@ -76,6 +78,7 @@ class Recorder:
         self._places = places
         self._base = base
         self._times = times
+        self._profiled = profiled
         self._values = values
         self.statistics = Statistics(torch) if values == STATISTICS else None
         self._failing: tuple[int, tuple[int, ...], list[int]] | None = None
@@ -84,7 +87,10 @@ class Recorder:
         self._before_write = before_write
         self._storage: Any = torch.UntypedStorage
         self._seen_outside = 0
-        self._schemas: dict[Any, int] = {}
+        # By id, since to hash an operator is a call into Python; and the operators themselves, which keep theirs.
+        self._schemas: dict[int, tuple[int, Schema]] = {}
+        self._operators: list[Any] = []
+        self._items: dict[str, list[int]] = {}  # argument that takes a list -> the numbers of its items' names
         self._constants: dict[Any, int] = {}
         self._arguments: dict[str, int] = {}
         self._nodes: dict[type[Any], int] = {}
@@ -93,12 +99,16 @@ class Recorder:
         self._engine = {id(code) for code in private.engine_codes(torch)}
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
 
-    def dispatcher(self) -> Callable[..., Any]:
-        """What torch calls: runs one operator and notes it. One function with local names, because it is hot."""
+    def dispatcher(
+        self, compiler: Callable[[], Any] = lambda: None, away_from_compiler: Callable[..., Any] | None = None
+    ) -> Any:
+        """What torch calls: runs one operator and notes it. One function with local names, because it is hot.
+        `compiler` says whether torch's compiler looks at what runs now; then the other function is called instead."""
         log, memory, places = self.log, self._memory, self._places
-        schema_numbers, schemas, outside = self._schemas, log.schemas, memory.outside
+        known_schemas, outside = self._schemas, memory.outside
         tensor_type, made = self._tensor, memory.made
-        by_object, places_of, parts, storage_ids = memory.by_object, memory.place, memory.parts, memory.storage_ids
+        by_object, places_of, storage_ids = memory.by_object, memory.place, memory.storage_ids
+        last_write, since, wrote = memory.last_write, memory.since, memory.wrote
         sequence_number, current_node, thread = self._sequence_number, self._current_node, threading.get_ident
         active_calls, base, place_at, flags = self._calls.active, self._base, places.at, places.flags
         uses_log, outputs_log, rows = log.uses, log.output_value, log.rows
@@ -107,7 +117,7 @@ class Recorder:
 
         caller, grad_enabled = self._caller(), self._grad_enabled
         engine, nodes, lean = self._engine, self._nodes, self._lean
-        run = self._fakes.run if self._fakes is not None else None
+        run = self._fakes.run if self._fakes is not None else marked_run(log) if self._profiled else None
         opaque, around_others, numbers = self._opaque, self._around, self.threads
         # A lock is taken only once another thread works for this recording: `threads` has none before.
         acquire, release = self._calls.lock.acquire, self._calls.lock.release
@@ -115,14 +125,13 @@ class Recorder:
         def dispatch(
             mode: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
+            if compiler() is not None and away_from_compiler is not None:
+                return away_from_compiler(mode, func, types, args, kwargs)
             kwargs = kwargs or {}
             # Whatever goes wrong in the noting: the operator runs exactly once.
             if not self.is_on:
                 return func(*args, **kwargs)
-            number = schema_numbers.get(func)
-            if number is None:
-                number = self._new_schema(func)
-            schema = schemas[number]
+            number, schema = known_schemas.get(id(func)) or self._new_schema(func)
             if types and not opaque.issuperset(types) and self._goes_inside(schema, types):
                 return self._inside(mode, schema, func, types, args, kwargs)
             if not schema.computes:
@@ -136,20 +145,25 @@ class Recorder:
                 for (name, kind, argument), value in zip(schema.slots, args):  # noqa: B905 (defaults are left out)
                     if kind == OTHER:
                         constants.append(name)
-                        constants.append(value)
+                        constants.append(tuple(cast("list[Any]", value)) if type(value) is list else value)
                     elif kind == TENSOR and isinstance(value, tensor_type):
+                        # The same object on the same memory, which nothing else has written since: its window
+                        # changes only in operators that we see. All else is looked up.
                         shown = by_object.get(id(value), -1)
-                        storage = places_of[shown] >> WINDOW_BITS if shown >= 0 else -1
-                        try:
-                            address = value.untyped_storage()._cdata
-                        except (RuntimeError, NotImplementedError):  # sparse
-                            address = 0
-                        # The same object on the same memory, which was not written: its window changes only in
-                        # operators that we see. All else is looked up.
-                        if shown >= 0 and storage not in parts and storage_ids.get(address) == storage:
-                            uses.append(shown << ARGUMENT_BITS | argument)
-                        else:
-                            self._input(name, kind, value, uses, constants)
+                        if shown >= 0:
+                            storage = places_of[shown] >> WINDOW_BITS
+                            before = last_write.get(storage, -1)
+                            if before <= shown and (before < 0 or shown not in since):
+                                try:
+                                    address = value.untyped_storage()._cdata
+                                except (RuntimeError, NotImplementedError):  # sparse
+                                    address = 0
+                                if storage_ids.get(address) == storage:
+                                    uses.append(shown << ARGUMENT_BITS | argument)
+                                    continue
+                        self._input(name, kind, value, uses, constants)
+                    elif kind == TENSORS and value is not None:
+                        self._list(name, value, uses, constants)
                     else:
                         self._input(name, kind, value, uses, constants)
                 if kwargs or not schema.slots:
@@ -188,6 +202,15 @@ class Recorder:
             try:
                 if written is None and isinstance(out, tensor_type):
                     outputs_log.append(made(out, False))
+                elif written is None and type(out) is tuple:
+                    for item in cast("tuple[Any, ...]", out):
+                        if isinstance(item, tensor_type):
+                            outputs_log.append(made(item, False))
+                        elif item is not None:
+                            outputs_log.extend([made(inner, False) for inner in self._tensors(item)])
+                elif schema.writes_self and written and (out is None or out is written[0]):
+                    for tensor in written:
+                        outputs_log.append(wrote(tensor))
                 else:
                     if schema.shows_more:
                         self._uses_what_it_shows(out, schema, uses)
@@ -253,8 +276,9 @@ class Recorder:
             finally:
                 if is_locked:
                     release()
-            return out
+            return out  # pyright: ignore[reportUnknownVariableType]  # whatever the operator returned
 
+        self._calls.inside = dispatch.__code__
         return dispatch
 
     # -- before -----------------------------------------------------------------------------------
@@ -277,7 +301,7 @@ class Recorder:
     def _input(self, name: str, kind: int, value: Any, uses: list[int], constants: list[Any]) -> None:
         if kind == OTHER:
             constants.append(name)
-            constants.append(value)
+            constants.append(tuple(cast("list[Any]", value)) if type(value) is list else value)
         elif kind == TENSOR:
             if isinstance(value, self._tensor):
                 shown = self._memory.read(value)
@@ -289,8 +313,21 @@ class Recorder:
                 constants.append(name)
                 constants.append(value)
         elif value is not None:
-            for place, item in enumerate(value):
-                self._input(f"{name}[{place}]", TENSOR, item, uses, constants)
+            self._list(name, value, uses, constants)
+
+    def _list(self, name: str, values: Any, uses: list[int], constants: list[Any]) -> None:
+        numbers = self._items.setdefault(name, [])
+        for place in range(len(numbers), len(values)):
+            numbers.append(self._argument(f"{name}[{place}]"))
+        shown = self._memory.shown(values)
+        if -1 not in shown:
+            uses += [value << ARGUMENT_BITS | number for value, number in zip(shown, numbers, strict=False)]
+            return
+        for place, value in enumerate(shown):
+            if value >= 0:
+                uses.append(value << ARGUMENT_BITS | numbers[place])
+            else:
+                self._input(f"{name}[{place}]", TENSOR, values[place], uses, constants)
 
     def _about_to_write(
         self, schema: Schema, args: tuple[Any, ...], kwargs: dict[str, Any], uses: list[int]
@@ -316,11 +353,12 @@ class Recorder:
         if isinstance(mask, self._tensor) and (shown := shown_by(self._torch, mask)) is not None:
             constants += [MASK_SHOWS, shown]
 
-    def _new_schema(self, func: Any) -> int:
-        number = self._schemas[func] = len(self.log.schemas)
+    def _new_schema(self, func: Any) -> tuple[int, Schema]:
         made = func.schema(self._argument) if isinstance(func, Region) else Schema(func, self._argument)
+        found = self._schemas[id(func)] = len(self.log.schemas), made
+        self._operators.append(func)
         self.log.schemas.append(made)
-        return number
+        return found
 
     def _argument(self, name: str) -> int:
         argument = self._arguments.setdefault(name, len(self._arguments))
@@ -333,10 +371,7 @@ class Recorder:
         if self.log.schemas[constants[0]].takes_storage:
             constants = [_words_for(item) if isinstance(item, self._storage) else item for item in constants]
         # With their types: 1, 1.0 and True are equal, but not the same argument.
-        key: Any = (
-            *[tuple(cast("list[Any]", c)) if isinstance(c, list) else c for c in constants],
-            *map(type, constants),
-        )
+        key: Any = (*constants, *map(type, constants))
         try:
             known = self._constants.get(key)
         except TypeError:  # symbolic sizes, generators
@@ -463,8 +498,10 @@ class Recorder:
                 self._around.pop(thread, None)
             else:
                 self._around[thread] = around
-        if schema.computes and count == self.log.count and lost == len(self._lost):
-            self._lose(None, schema, types)
+        if schema.computes and not schema.is_view and lost == len(self._lost):
+            inside = list(self.log.schemas_since(count))
+            if all(ran.is_view for ran in inside):  # or nothing ran: something else computed the result
+                self._lose(None, schema, types)
         return out
 
     def _note_around(self, constants: list[Any]) -> None:
@@ -586,4 +623,12 @@ def make_mode(recorder: Recorder) -> Any:
             """What is compiled stays compiled: torch.compile would run it as written otherwise."""
             return True
 
+    # Torch wraps what such a class is made with, to keep its compiler away; the wrapper takes as long as an operator,
+    # and there is nearly always nothing to keep away.
+    at_work = private.compiler_at_work()
+    if at_work is not None:
+        callback, skip = at_work
+        bare = recorder.dispatcher(callback, OpscopeMode.__torch_dispatch__)
+        skip(bare.__code__)
+        OpscopeMode.__torch_dispatch__ = bare
     return OpscopeMode()

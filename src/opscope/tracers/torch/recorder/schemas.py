@@ -43,6 +43,8 @@ _QUESTIONS = frozenset(
 # Views that may show bytes which none of their arguments shows, and `set_`, which shows other memory.
 _SHOWS_MORE = ("aten.as_strided", "aten.set_", "aten._reinterpret_tensor")
 
+# In-place operators that may change what their argument shows of its memory, or how much memory that is.
+_CHANGES_WINDOW = ("aten.resize", "aten.set_", "aten.as_strided", "aten.sparse_resize", "aten._resize")
 # They take memory, and write nothing there.
 _EMPTY = ("aten.empty", "aten.new_empty", "aten.resize_")
 
@@ -57,8 +59,8 @@ class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
     __slots__ = (
-        "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "makes_empty", "may_write", "name",
-        "shows_more", "slots", "takes_storage", "undeclared", "writes",
+        "_places", "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "is_view", "makes_empty",
+        "may_write", "name", "shows_more", "slots", "takes_storage", "undeclared", "writes", "writes_self",
     )  # fmt: skip
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
@@ -67,6 +69,7 @@ class Schema:
         self.is_higher_order = schema is None
         arguments: list[Any] = list(schema.arguments) if schema is not None else []
         self.slots: list[Slot] = [(a.name, _kind(str(a.type)), number(a.name)) for a in arguments]
+        self._places = {a.name: place for place, a in enumerate(arguments)}
         self.by_name: dict[str, Slot] = {slot[0]: slot for slot in self.slots}
         # `set_` makes a tensor show other memory: it says that it writes, and writes to none.
         is_set = self.name.startswith("aten.set_")
@@ -75,6 +78,14 @@ class Schema:
         )
         self.takes_storage = any(str(a.type) == "Storage" for a in arguments)
         self.undeclared: tuple[str, ...] = _UNDECLARED.get(self.name, ())
+        # It writes its first argument, whole as it is, and nothing else: `add_`, `_foreach_mul_`, but not `t_`.
+        self.writes_self = (
+            self.writes == ("self",)
+            and self.slots[0][0] == "self"
+            and not self.undeclared
+            and not self.name.startswith(_CHANGES_WINDOW)
+            and not any("inplace_view" in str(tag) for tag in getattr(func, "tags", ()))
+        )
         self.makes_empty = self.name.startswith(_EMPTY)
         self.shows_more = self.name.startswith(_SHOWS_MORE)
         self.may_write = bool(self.writes or self.undeclared)
@@ -82,6 +93,10 @@ class Schema:
             "grouped_mm" in self.name and OFFSETS in self.by_name
         )
         self.is_plain = not (self.asks_numbers or self.may_write or self.shows_more)
+        returns: list[Any] = list(schema.returns) if schema is not None else []
+        # Of what its arguments show, and of nothing else: a view, a question about a tensor, or one that is nested.
+        is_aliased = bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+        self.is_view = is_aliased or self.name.startswith("aten._nested_get_")
         self.computes = not (self.name.startswith("profiler.") or self.name in _QUESTIONS)
 
     def written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -102,7 +117,7 @@ class Schema:
         return next((self.argument(name, args, kwargs) for name in MASKS if name in self.by_name), None)
 
     def argument(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        position = next(place for place, slot in enumerate(self.slots) if slot[0] == name)
+        position = self._places[name]
         return args[position] if position < len(args) else kwargs.get(name)
 
 

@@ -14,6 +14,7 @@ from opscope.ir import Capture
 from opscope.sources import embed, exact
 from opscope.tracers import session
 from opscope.tracers.arguments import is_a, tensors_in
+from opscope.tracers.contract import DEVICE
 from opscope.tracers.frames import OWN, frame_at, held_in, name_in_frame, tensors_held_in
 from opscope.tracers.session import NothingRecorded
 from opscope.tracers.torch import private
@@ -28,6 +29,7 @@ from .memory import Memory
 from .mode import Recorder, make_mode
 from .names import Modules, Named, optimizer_tensors
 from .places import Places
+from .profiler import Profiler
 from .threads import Threads
 from .wrapped import plain
 
@@ -54,7 +56,7 @@ class Session(session.Session):
         arguments: Sequence[tuple[str, Any]] = (),
         hide_root: bool = False,
         values: bool | str = False,
-        times: bool = False,
+        times: bool | str = False,
         steps: int | None = None,
         after_step: Callable[[], None] | None = None,
         lean: bool = False,
@@ -93,7 +95,8 @@ class Session(session.Session):
             self._calls,
             self._places,
             base,
-            times=times,
+            times=times is True,
+            profiled=times == DEVICE,
             values=values,
             lean=lean,
             fakes=FakeResults(torch, fakes, self._memory) if fakes is not None else None,
@@ -108,15 +111,20 @@ class Session(session.Session):
         self._mode: Any = None
         self._aside = contextlib.ExitStack()
         self._compiled: CompiledCode | None = None
+        self._profiler: Profiler | None = None
         if compiled:
             self._compiled = CompiledCode(list(models), self._recorder, self._switch, compiles)
         try:
             if self._compiled is None:
                 self._aside.enter_context(private.without_compiler())
+                self._aside.enter_context(private.with_control_flow(self._switch))
             self._aside.enter_context(private.no_word_about_hooks())
+            self._aside.enter_context(private.rank_that_writes(torch))
             for name, optimizer in optimizers:
                 self._know_optimizer(optimizer, name)
             self._take_names(given)
+            if times == DEVICE:
+                self._profiler = Profiler(torch)
             self._mode = make_mode(self._recorder)
             self._mode.__enter__()
             if self._compiled is not None:
@@ -150,6 +158,8 @@ class Session(session.Session):
             capture = assemble(self._account(result))
             if self._compiled is not None:
                 capture = self._compiled.joined(capture)
+            if self._profiler is not None:
+                self.measured = self._profiler.measured(capture.warnings)
         finally:
             self._memory.release()
         # torch's own text is the same for everybody, and longer than most models.
@@ -167,6 +177,8 @@ class Session(session.Session):
         self._watch_optimizers(False)
         with contextlib.suppress(Exception):  # another mode that the user left open lies above ours
             self._mode.__exit__(None, None, None)
+        if self._profiler is not None:
+            self._profiler.stop()
         self._aside.close()
 
     def _watch_optimizers(self, is_on: bool) -> None:
