@@ -75,11 +75,12 @@ def record(
         how=how,
         values=values,
         times=times,
-        join=_joined,
+        join=joined,
     )
 
 
-def _joined(capture: ir.Capture, measured: ir.Capture) -> ir.Capture:
+def joined(capture: ir.Capture, measured: ir.Capture) -> ir.Capture:
+    """A recording with what a profiler measured meanwhile."""
     from opscope.analysis.joining import join
 
     return join(capture, measured)
