@@ -177,7 +177,7 @@ class _Side:
 
     def _scope(self, piece: Piece) -> int:
         """The innermost scope around all that a piece computed."""
-        scopes = np.unique(self._graph(piece).node_scope[piece.nodes]).tolist()
+        scopes: list[int] = np.unique(self._graph(piece).node_scope[piece.nodes]).tolist()
         chain = self._chains[scopes[0]] if scopes else ()
         for scope in scopes[1:]:
             other = self._chains[scope]
