@@ -276,7 +276,8 @@ def test_two_profiles_are_compared_by_operator_and_module(tmp_path: Path):
     eager = opscope.open(EAGER)
     compiled = opscope.open(LOGS[COMPILED], profile=COMPILED)
     found = compare_times(eager, compiled)
-    assert found is not None and found.clock == "gpu"
+    assert found is not None
+    assert found.clock == "gpu"
     assert found.before == pytest.approx(0.030559357, abs=1e-9)
     assert found.after == pytest.approx(0.0107469, abs=1e-9)
     # The rows are all of the time: nothing is counted twice.

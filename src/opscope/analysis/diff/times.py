@@ -109,7 +109,7 @@ def compare_times(before: Capture, after: Capture) -> TimeDiff | None:
     operators = [side.by_operator() for side in sides]
     changes = [Change(m, *(side.get(m) for side in modules)) for m in {**modules[0], **modules[1]}]
     ops = [
-        Change(key[0], *(side.get(key) for side in operators), op=key[1]) for key in {**operators[0], **operators[1]}
+        Change(key[0], operators[0].get(key), operators[1].get(key), key[1]) for key in {**operators[0], **operators[1]}
     ]
     for rows in (changes, ops):
         rows.sort(key=lambda change: -abs(change.grown))
