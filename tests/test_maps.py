@@ -19,6 +19,9 @@ from strategies import captures
 slow = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+GROUPS = sorted({by.partition(":")[2] for fact in FACTS.values() for by in fact.by if by.startswith("group:")})
+
+
 def kept(name: str) -> bool:
     return not name.endswith("-")
 
@@ -32,7 +35,7 @@ def marked(draw: st.DrawFn) -> Capture:
     for number in range(2):
         b = GraphBuilder(pools)
         values = [b.input(b.pools.type("float32", (2,)), name=f"x{number}")]
-        kernels: dict[int, list[int]] = {}
+        members: dict[int, list[int]] = {}
         for i in range(draw(st.integers(1, 6))):
             mark = draw(st.sampled_from("+-"))
             scope = pools.scope(0, f"s{draw(st.integers(0, 2))}")
@@ -40,9 +43,10 @@ def marked(draw: st.DrawFn) -> Capture:
                 f"op{draw(st.integers(0, 2))}", [draw(st.sampled_from(values))], name=f"n{i}{mark}", scope=scope
             )
             values.append(b.output(node, pools.type("float32", (2,)), name=f"v{i}{mark}"))
-            kernels.setdefault(draw(st.integers(0, 2)), []).append(node)
-        for kernel, members in kernels.items():
-            b.group("kernel", members, name=f"k{kernel}")
+            members.setdefault(draw(st.integers(0, 2)), []).append(node)
+        for group, nodes in members.items():
+            for kind in GROUPS:
+                b.group(kind, nodes, name=f"k{group}")
         stages.append(Stage(f"stage {number}", b.freeze(), after=number - 1 if number else None))
     capture = Capture(pools, stages)
     for fact in FACTS.values():
@@ -56,7 +60,7 @@ def tables(draw: st.DrawFn, fact: Fact, by: str, capture: Capture) -> Table:
     before, graph = (stage.graph for stage in capture.stages)
     kind = by.partition(":")[0]
     rows = {"node": graph.n_nodes, "value": graph.n_values, "scope": len(graph.pools.scopes), "row": 3,
-            "group": len(graph.groups["kernel"]), "op": len(graph.pools.strings)}[kind]  # fmt: skip
+            "group": len(graph.groups[GROUPS[0]]), "op": len(graph.pools.strings)}[kind]  # fmt: skip
     index = range(rows) if kind == "row" else sorted(draw(st.sets(st.integers(0, rows - 1), max_size=rows)))
 
     def values(field: Field) -> Any:
@@ -104,7 +108,7 @@ def subject(graph: Graph, by: str, at: int) -> str | None:
         case "op":
             return strings[at]
         case "group":
-            groups = graph.groups["kernel"]
+            groups = graph.groups[by.partition(":")[2]]
             names = [graph.node(int(i)).name for i in groups.member[groups.start[at] : groups.start[at + 1]]]
             return f"{strings[int(groups.name[at])]}{'' if any(map(kept, names)) else '-'}"
         case _:

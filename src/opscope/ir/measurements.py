@@ -153,15 +153,19 @@ def figures_table(stage: int, found: Mapping[int, Figures]) -> Table:
     """Statistics of values without their numbers. A tensor without numbers has no magnitudes."""
     values = sorted(found)
     rows = [found[value] for value in values]
+    by_name = (
+        dict(zip(Figures._fields, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(Figures._fields, ())
+    )
     columns: dict[str, Column] = {}
     for name in ("nan", "inf", "neginf", "zeros", "subnormal"):
-        columns[name] = column(np.array([getattr(row, name) for row in rows], dtype=np.int64), "elements")
+        columns[name] = column(np.array(by_name[name], dtype=np.int64), "elements")
     for name in ("min", "max", "mean", "norm", "rms"):
-        figures = np.array([getattr(row, name) for row in rows], dtype=np.float64)
-        columns[name] = column(figures, known=(~np.isnan(figures)).tolist())
-    columns["exponents"] = column([list(row.exponents) for row in rows], known=[bool(row.exponents) for row in rows])
-    columns["sampled"] = column(np.array([row.sampled for row in rows], dtype=np.int64))
-    columns["hash"] = column([row.hash for row in rows], known=[bool(row.hash) for row in rows])
+        figures = np.array(by_name[name], dtype=np.float64)
+        columns[name] = Column(figures, ~np.isnan(figures))
+    exponents, hashes = by_name["exponents"], by_name["hash"]
+    columns["exponents"] = column([list(row) for row in exponents], known=[bool(row) for row in exponents])
+    columns["sampled"] = column(np.array(by_name["sampled"], dtype=np.int64))
+    columns["hash"] = column(list(hashes), known=[bool(text) for text in hashes])
     return Table(stage, "value", frozen(values), columns, facts.VALUES.name)
 
 

@@ -69,6 +69,7 @@ class _Fused:
         }  # fmt: skip
         self._small = {torch.float32, torch.float16, torch.bfloat16}
         self._capturing = getattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+        self._is_only = device.type != "cuda" or torch.cuda.device_count() == 1
 
     def take(self, value: int, tensor: Any) -> None:
         torch = self._torch
@@ -96,7 +97,7 @@ class _Fused:
         sums, counts = self._blocks[-1]
         count = tensor.numel()
         given = min(-(-count // BLOCK), PROGRAMS), tensor, sums, counts, self._next, count, tiny, is_wide
-        if self._device.type == "cuda" and torch.cuda.current_device() != self._device.index:
+        if not self._is_only and torch.cuda.current_device() != self._device.index:
             with torch.cuda.device(self._device):
                 self._launch(*given)
         else:
@@ -118,12 +119,21 @@ class _Fused:
             return {}
         if self._device.type == "cuda":
             self._torch.cuda.synchronize(self._device)
-        sums = np.concatenate([block.cpu().numpy() for block, _ in self._blocks])
-        counts = np.concatenate([block.cpu().numpy() for _, block in self._blocks])
+        rows = list(self.row_of.values())
+        sums = np.concatenate([block.cpu().numpy() for block, _ in self._blocks])[rows]
+        counts = np.concatenate([block.cpu().numpy() for _, block in self._blocks])[rows]
         ends = _numbers(counts[:, COUNTS - 2 : COUNTS])
+        each = zip(
+            self.row_of,
+            counts[:, : COUNTS - 2].tolist(),
+            ends.tolist(),
+            sums.tolist(),
+            counts[:, COUNTS:].tolist(),
+            strict=True,
+        )
         found: dict[int, Figures] = {}
-        for value, row in self.row_of.items():
-            figures = _figures(sizes[value], counts[row, : COUNTS - 2], ends[row], sums[row], counts[row, COUNTS:])
+        for value, numbers, lowest_highest, total, exponents in each:
+            figures = _figures(sizes[value], numbers, lowest_highest, total, exponents)
             if value in self._is_complex:  # the magnitudes have other bits and exponents
                 figures = figures._replace(hash="", exponents=())
             found[value] = figures._replace(exponents=(), sampled=False) if value in self._whole else figures
@@ -135,10 +145,10 @@ def _numbers(keys: Integers) -> npt.NDArray[np.float64]:
     return (keys ^ ((keys >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(np.float64)
 
 
-def _figures(size: int, counts: Any, ends: Any, sums: Any, exponents: Any) -> Figures:
-    nan, inf, negative, zeros, subnormal, bits = (int(count) for count in counts)
+def _figures(size: int, counts: list[int], ends: list[float], sums: list[float], exponents: list[int]) -> Figures:
+    nan, inf, negative, zeros, subnormal, bits = counts
     finite = size - nan - inf
-    low, high, total, squares = (float(number) for number in (*ends, *sums))
+    (low, high), (total, squares) = ends, sums
     norm = math.sqrt(squares) if squares >= 0 else math.nan
     return Figures(
         size=size,
@@ -153,9 +163,13 @@ def _figures(size: int, counts: Any, ends: Any, sums: Any, exponents: Any) -> Fi
         norm=norm if finite else math.nan,
         rms=norm / math.sqrt(finite) if finite else math.nan,
         hash=content(bits, nan, inf) if nan or inf else content(bits, low, high),
-        exponents=tuple(exponents.tolist()) if exponents.any() else (),
+        exponents=tuple(exponents) if any(exponents) else (),
         sampled=size > BLOCK * PROGRAMS,
     )
+
+
+def _whole(numbers: npt.NDArray[np.float64]) -> list[int]:
+    return numbers.astype(np.int64).tolist()
 
 
 class _Plain:
@@ -210,7 +224,7 @@ class _Plain:
         rows = self._torch.stack(self._rows).cpu().double().numpy()
         found: dict[int, Figures] = {}
         for value, row in zip(self._values, rows, strict=True):
-            figures = _figures(sizes[value], row[:6], row[6:8], row[8:10], row[10:].astype(np.int64))
+            figures = _figures(sizes[value], _whole(row[:6]), row[6:8].tolist(), row[8:10].tolist(), _whole(row[10:]))
             figures = figures._replace(sampled=False)
             if value not in self._floats:
                 figures = figures._replace(exponents=())

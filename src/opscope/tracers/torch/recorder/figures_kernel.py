@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 from typing import Any
 
 from opscope.ir.measurements import EXPONENTS, LOWEST, WIDTH
@@ -20,7 +21,7 @@ tl: Any = None  # triton.language: the kernel's text looks it up here
 
 @functools.cache
 def kernel() -> Any:
-    """`launch(grid, tensor, sums, counts, row, its numbers, least normal number, is wide)`; None without Triton."""
+    """`launch(programs, tensor, sums, counts, row, its numbers, least normal number, is wide)`; None without Triton."""
     global tl
     try:
         triton = importlib.import_module("triton")
@@ -29,10 +30,27 @@ def kernel() -> Any:
         return None
     jitted = triton.jit(_figures, do_not_specialize=["row", "n"])
 
-    def launch(programs: int, *given: Any) -> None:
-        jitted[(programs,)](*given, B=BLOCK, RANGES=EXPONENTS, SPAN=WIDTH, LOW=LOWEST)
+    constants = BLOCK, EXPONENTS, WIDTH, LOWEST
+    compiled: dict[Any, Any] = {}
+
+    def launch(
+        programs: int, tensor: Any, sums: Any, counts: Any, row: int, size: int, tiny: float, wide: bool
+    ) -> None:
+        # What Triton asks of every launch takes longer than a small kernel runs: it compiles one for each of these.
+        key = tensor.dtype, tensor.device, tiny, tensor.data_ptr() & 15 == 0, size < 1 << 31
+        given = tensor, sums, counts, row, size, tiny, wide, *constants
+        known = compiled.get(key)
+        if known is not None:
+            known[(programs, 1, 1)](*given)
+            return
+        made = jitted[(programs,)](*given)
+        if hasattr(made, "__getitem__") and not _TESTED:
+            compiled[key] = made
 
     return launch
+
+
+_TESTED = os.environ.get("TRITON_INTERPRET") == "1"  # then nothing is compiled
 
 
 def _figures(
