@@ -220,6 +220,27 @@ def test_recompilations_say_what_failed() -> None:
     assert any("expected 4, actual 5" in text for text in capture.warnings)
 
 
+def test_code_that_is_compiled_for_one_module_after_another_can_be_saved(tmp_path: Path) -> None:
+    """Some of its compilations are recompilations, others are only the first of ours."""
+
+    class Wave(nn.Module):
+        def __init__(self, factor: float) -> None:
+            super().__init__()
+            self.factor = factor
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x.sin() * self.factor
+            torch._dynamo.graph_break()
+            return x.cos()
+
+    model = nn.Sequential(Wave(1.0), Wave(2.0))
+    for _ in range(2):
+        capture = opscope.trace(model, torch.randn(3), how="compile")
+        capture.save(tmp_path / "waves.opscope")
+        again = opscope.open(tmp_path / "waves.opscope")
+        assert summary.info(again)["recompiles"] == summary.info(capture)["recompiles"] >= 1
+
+
 def test_checkpointed_blocks_say_why_they_run_again() -> None:
     model, x = Net(checkpointed=True), torch.randn(4, 8)
     capture = opscope.trace(model, x, how="compile")
