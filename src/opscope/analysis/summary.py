@@ -90,7 +90,7 @@ def coverage(graph: Graph) -> dict[str, int]:
     }
     groups = graph.groups.get("kernel")
     if groups is None:
-        return found
+        return {**found, "kernels": 0, "kernels_with_module": 0, "kernels_with_line": 0}
     group, member = np.repeat(np.arange(len(groups)), np.diff(groups.start)), groups.member
     served = _served(graph, groups)
     group = np.concatenate([group, np.array([number for number, _ in served], dtype=np.int64)])

@@ -51,5 +51,14 @@ NO_GRADIENT = "no_gradient"
 UNPAIRED = "unpaired"
 """Of a backward operator that has no forward operator: why, as the end of a sentence."""
 
+WITHOUT_RECORDER = "without a recorder"
+"""Of an operator that runs only because a recorder does: what PyTorch runs instead without one."""
+
 COPIES_FOR = "copies for"
 """Of a kernel that computes no operator: the one for which it lays a tensor out in another way."""
+
+RECOMPUTE_POLICY = "recompute policy"
+"""What activation checkpointing says of an operator: `prefer recompute (checkpoint 4)`, `must save`."""
+
+RECOMPUTED_BECAUSE = "recomputed because"
+"""Of an operator that backward runs once more: who decided that."""

@@ -172,11 +172,12 @@ class _Pieces:
         cost = 0.0
         for at in range(start, end):
             read |= self.held[at]
-            if self.last[at] >= end and at != end - 1 and self.wanted[k] is not None:
-                cost += 1.0  # what is inside of a piece is not read outside
         cost += 1.5 * len(read ^ held)
-        if self.wanted[k] is not None and self.types[end - 1] is not None and self.wanted[k] != self.types[end - 1]:
-            cost += 1.0
+        if self.wanted[k] is not None:  # one value of a piece is read outside: its result
+            results = [at for at in range(start, end) if self.last[at] >= end]
+            cost += 1.0 * max(0, len(results) - 1)
+            if all(self.types[at] not in (None, self.wanted[k]) for at in results or [end - 1]):
+                cost += 1.0
         names = self.op[start:end]
         if short in names or f"{short}_" in names or short.rstrip("_") in names:
             return cost - 0.5 + 0.1 * (len(names) - 1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from opscope.ir import NULL, Frame, Graph, GraphBuilder, Listing, Pools
+from opscope.ir.attributes import RECOMPUTE_POLICY, RECOMPUTED_BECAUSE
 from opscope.readers.torch.names import VIEWS, base_name, in_place, op_name
 
 from .annotations import annotation
@@ -18,6 +19,7 @@ _LIST = re.compile(r"^[\[(](.*)[\])]$", re.DOTALL)
 _MOST_ITEMS = 64
 _LONGEST_TEXT = 400
 _HIGHER_ORDER = "torch.ops.higher_order."
+_CUT = "the partitioner: cheaper to run again than to keep"
 
 
 class Named(NamedTuple):
@@ -62,7 +64,7 @@ class _Building:
         self.attributes: dict[str, int] = {}
         self.nodes: dict[str, int] = {}
         self.sources: dict[int, Node] = {}
-        self.picks = _picks(printed)
+        self.picks = picks(printed)
         self.annotations = {node.name: node.annotation for node in printed.nodes if node.name in self.picks}
         self.slots: dict[str, dict[int, str]] = {}  # by operator: the name of each result that is picked
         for name, (source, slot) in self.picks.items():
@@ -124,6 +126,11 @@ class _Building:
             bodies.append(("forward", self.printed.inner[node.target[5:]]))
         if node.borrowed:
             attrs["line of"] = node.borrowed
+        if node.policy:
+            attrs[RECOMPUTE_POLICY] = node.policy
+        phase = self.way.phase(node)
+        if phase == "recompute":
+            attrs[RECOMPUTED_BECAUSE] = f"activation checkpointing says: {node.policy}" if node.policy else _CUT
         index = self.builder.node(
             op,
             [value for _, value in uses],
@@ -132,7 +139,7 @@ class _Building:
             scope=self.way.scope(node),
             stack=self.stack(node.place),
             attrs=attrs,
-            phase=self.way.phase(node),
+            phase=phase,
         )
         self.nodes[node.name] = index
         self.sources[index] = node
@@ -204,7 +211,7 @@ class _Building:
         return self.stacks[place]
 
 
-def _picks(printed: Printed) -> dict[str, tuple[str, int]]:
+def picks(printed: Printed) -> dict[str, tuple[str, int]]:
     """`getitem_1 = var_mean[1]` of an operator whose results are all picked: name -> (operator, slot).
 
     A result with a type is one tensor, and picking from it is an operator of its own.

@@ -22,6 +22,7 @@ from . import dependence
 from .compilation import LaunchTold, Part
 from .computable import Computable, sweep
 from .flow import LIKE_VIEWS, flow_of
+from .graph import picks
 from .printed import Printed
 from .wrapper import FragmentNode, Kernel, Launch, Output
 
@@ -80,6 +81,7 @@ class _Found:
 class _Placing:
     def __init__(self, printed: Printed, output: Output, part: Part) -> None:
         self.flow = flow_of(printed)
+        self.picks = picks(printed)
         self.output = output
         self.part = part
         self.told = told_by_launch(part, output.launches)
@@ -94,6 +96,7 @@ class _Placing:
         self.pieces: dict[str, tuple[str, str]] = {}  # part of a buffer -> (the `cat`, what is there)
         self.made: dict[str, dict[str, dependence.Made]] = {}  # by kernel
         self.seen: set[str] = set()  # kernels that were launched
+        self.sources = {old: new for kernel in output.kernels.values() for old, new in kernel.sources.items()}
         self.writer: dict[str, int] = {}  # buffer -> the last launch that wrote it
         self.next_reader: dict[str, list[int]] = {}
         self.last_writer: dict[str, int] = {}
@@ -115,7 +118,13 @@ class _Placing:
         for i, launch in enumerate(self.output.launches):
             self.launch(i, launch)
         self.inline_rest()
+        self.drop_picks()
         return self.placed
+
+    def drop_picks(self) -> None:
+        """To pick one of several results is no operator, and who reads a result does not compute what made it."""
+        for found in self.placed:
+            found.nodes = [name for name in found.nodes if name not in self.picks] or found.nodes
 
     def inline_rest(self) -> None:
         """A value that is in no memory is computed where it is read."""
@@ -303,6 +312,8 @@ class _Placing:
                 nodes, roots = self.again(fragment, given, kernel.returned, launch)
                 evidence = "structure" if nodes else ""
                 self.hold_results(launch, roots)
+            if evidence == "structure" and (named := self.named(launch, nodes)):
+                nodes, evidence = named, "name"
         for buffer, value in results.items():
             self.hold(buffer, value)
         if nodes:
@@ -314,6 +325,19 @@ class _Placing:
         self.placed[index] = Placed(sorted(set(nodes), key=order.__getitem__), evidence, serves)
         self.claimed.update(nodes)
         self.writer.update(dict.fromkeys(launch.writes, index))
+
+    def named(self, launch: Launch, found: Sequence[str]) -> list[str]:
+        """The operators in the comment above a launch, where all of them are of this graph, and structure agrees but
+        for views: a step of a reduction then has what the whole of it computes, as a kernel's own comment does."""
+        names = [
+            name
+            for source in launch.source_nodes
+            for name in ([source] if source in self.flow.nodes else self.sources.get(source, [""]))
+        ]
+        if not all(name in self.flow.nodes for name in names):
+            return []
+        computed = {name for name in found if base_name(self.flow.op[name]) not in LIKE_VIEWS}
+        return list(dict.fromkeys(names)) if computed and computed <= set(names) else []
 
     def visible(self, nodes: Iterable[str]) -> list[str]:
         """The values that somebody outside of a kernel reads."""

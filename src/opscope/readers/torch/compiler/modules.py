@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from opscope.readers.torch.names import short_class
@@ -61,11 +62,20 @@ def of_dynamo(printed: Printed, inputs: Mapping[str, Held], calls: Calls) -> dic
     flow = flow_of(printed)
     owners: dict[str, Path] = {}
     aliases = printed.aliases
+    root = next((held.module[:1] for held in inputs.values()), ())
     for node in printed.nodes:
         read = [inputs[name] for name in _reads(node, aliases) if name in inputs]
-        if read:
+        if node.module:
+            owners[node.name] = (*root, *node.module.split("."))
+        elif read and not _is_shared(flow.op[node.name], read, calls):
             owners[node.name] = _owner(read)
     return _leaves(flow, owners, _spread(flow, owners, calls), calls)
+
+
+def _is_shared(op: str, read: Sequence[Held], calls: Calls) -> bool:
+    """A matrix product with the weight of an embedding is work of another module, which has the same weight."""
+    classes = {short_class(calls.modules.get(held.module, "")) for held in read}
+    return classes == {"Embedding"} and op.rpartition(".")[2] in ("linear", "matmul", "mm")
 
 
 def _leaves(flow: Flow, sure: Mapping[str, Path], found: dict[str, Path], calls: Calls) -> dict[str, Path]:
@@ -122,21 +132,24 @@ def of_lowered(
     turned = False
     for name, node in flow.nodes.items():
         visits: list[int] = course.visits.get(node.place, []) if node.place is not None else []
-        if not visits:
-            holders = [inputs[read].module for read in flow.reads[name] if read in inputs]
-            if holders:  # the new content of a buffer has no line
-                found[name] = holders[0]
-            continue
         if name in reported:
             found[name] = reported[name]
             here = [i for i in visits if course.owners[i] == reported[name]]
             position = _nearest(here, position)
+            continue
+        if not visits:
+            holders = [inputs[read].module for read in flow.reads[name] if read in inputs]
+            if holders:  # the new content of a buffer has no line
+                found[name] = holders[0]
             continue
         if name in late and not turned:
             position, turned = len(course.owners), True
         hints = [inputs[read].module for read in _through(flow, name) if read in inputs]
         hints += [known[read] for read in _through(flow, name) if read in known]
         sign = -1 if name in late else 1
+        if not hints:  # what was made on the same line just now
+            reads = [read for read in flow.reads[name] if read in found and flow.nodes[read].place == node.place]
+            hints = [found[read] for read in reads]
         fitting = [i for i in visits if any(hint[: len(course.owners[i])] == course.owners[i] for hint in hints)]
         best = min(fitting or visits, key=lambda i, at=position, way=sign: _ahead(way * (i - at)))
         found[name] = course.owners[best]
@@ -202,6 +215,7 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
     order = {name: i for i, name in enumerate(names)}
     nearest = _Nearest(found, order)
     guards = _Guards(flow, calls or Calls(), names, order)
+    passes = _Passes(flow, names, found, lowered=calls is None)
     position = 0
     for name in names:
         if name in found:
@@ -218,12 +232,16 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
         same = lines[line] if line in lines else set[Path]()
         if calls is not None and (said := guards.candidates(name)):
             settled.add(name)
-            result[name] = guards.inside(nearest.of(said, order[name]), around)
+            result[name] = guards.inside(nearest.of(passes.votes(name, said) or said, order[name]), around)
+        elif calls is not None and (own := passes.own(name)):
+            settled.add(name)
+            result[name] = own
         elif same:
             # In the pass through the line that made what it reads; else in the one that is nearest in the text.
             near = [producers, *([path] for path in around)]
             result[name] = max(
-                sorted(same), key=lambda path: [max((_common(path, p) for p in paths), default=0) for paths in near]
+                sorted(passes.votes(name, list(same)) or same),
+                key=lambda path: [max((_common(path, p) for p in paths), default=0) for paths in near],
             )
         elif before is not None and after is not None:
             shared = _prefix([found[before], found[after]])
@@ -236,6 +254,69 @@ def _spread(flow: Flow, found: dict[str, Path], calls: Calls | None = None) -> d
             only = found[before or after or ""]
             result[name] = only[:-1] or only
     return _alike(flow, {name: result[name] for name in result if name in found or name in settled}, result)
+
+
+class _Passes:
+    """The operators of one run through a function: its lines go down. Where they go up again, it is another run."""
+
+    def __init__(self, flow: Flow, names: Sequence[str], sure: Mapping[str, Path], lowered: bool) -> None:
+        self.flow, self.names, self.sure = flow, names, sure
+        self.of: dict[str, int] = {}  # operator -> its run
+        self.spans: list[tuple[int, int]] = []  # of each: its first and its last operator
+        last: dict[tuple[str, str], tuple[int, Place, set[str]]] = {}  # function -> run, line, what is called on it
+        before: Place | None = None
+        for i, name in enumerate(names):
+            place = flow.nodes[name].place
+            if place is not None:
+                run, at, on_line = last.get((place.file, place.function), (-1, place, set[str]()))
+                # Below Dynamo's graph, what is called once on a line is several operators.
+                stays = place == before and (lowered or flow.op[name] not in on_line)
+                if run < 0 or not (place.line > at.line or stays):
+                    run = len(self.spans)
+                    self.spans.append((i, i))
+                on_line = on_line if stays else set[str]()
+                on_line.add(flow.op[name])
+                last[place.file, place.function] = run, place, on_line
+                self.of[name], self.spans[run] = run, (self.spans[run][0], i)
+            before = place
+
+    @cached_property
+    def owners(self) -> dict[int, list[tuple[int, Path]]]:
+        """Whose code each run is on the lines whose operators are surely known."""
+        found: dict[int, list[tuple[int, Path]]] = defaultdict(list)
+        for name, path in self.sure.items():
+            place = self.flow.nodes[name].place
+            if place is not None:
+                found[self.of[name]].append((place.line, _line_owner(path, place)))
+        return found
+
+    def own(self, name: str) -> Path | None:
+        """Whose code it is, by the next line of the run of which that is known. Further away may be another function:
+        in a file of modules all are called `forward`."""
+        place = self.flow.nodes[name].place
+        owners = self.owners.get(self.of.get(name, -1), ())
+        near = [(abs(line - place.line), line < place.line, path) for line, path in owners] if place else []
+        distance, _, path = min(near, default=(_AHEAD + 1, False, ()))
+        return path if distance <= _AHEAD else None
+
+    def votes(self, name: str, candidates: Sequence[Path]) -> list[Path]:
+        """Those of the candidates in which most surely known operators of the same run are: on lines of the function
+        itself, and in what it calls."""
+        run = self.of.get(name)
+        if run is None:
+            return []
+        first, last = self.spans[run]
+        counts: Counter[Path] = Counter()
+        wanted = set(candidates)
+        for other in self.names[first : last + 1]:
+            path = self.sure.get(other)
+            if path is not None:
+                weight = 1000 if self.of.get(other) == run and path in wanted else 1
+                for length in range(len(path) + 1):
+                    if path[:length] in wanted:
+                        counts[path[:length]] += weight
+        most = max(counts.values(), default=0)
+        return [path for path, count in counts.items() if count == most]
 
 
 class _Nearest:

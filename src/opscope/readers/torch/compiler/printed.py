@@ -18,8 +18,11 @@ from typing import NamedTuple
 _CLASS = re.compile(r"^( *)class (\w+)\(")
 _FORWARD = re.compile(r"^( *)def forward\(")
 _PARAMETER = re.compile(r'\*{0,2}(\w+)(?: ?: ?"([^"]*)")?(?:=[^,]*)?,?\s*(?:#\s*(.*))?')
-_PLACE = re.compile(r"^ *# File: (.+):(\d{1,9}) in ([^,]*), code: ?(.*)$")
-_NO_PLACE = re.compile(r"^ *# No stacktrace found")
+_PLACE = re.compile(r"^ *#(?P<about> .{1,2000}?)? File: (.+):(\d{1,9}) in ([^,]*), code: ?(.*)$")
+_NO_PLACE = re.compile(r"^ *#(?P<about> .{1,2000}?)? No stacktrace found")
+# What torch writes before the line: `Annotation: {'module_fqn': 'layers.0'} ac_graph_id: 4 - PREFER_RECOMPUTE File: …`
+_POLICY = re.compile(r" (?:ac_graph_id: (\d{1,9})(?: - )?|recompute: )([A-Z_]{1,40})?$")
+_MODULE = re.compile(r"'module_fqn': '([\w.]{1,40})'")
 _DECLARED = re.compile(r'^ *(\w+): "([^"]*)"(?:  # (.*))?$')
 _ASSIGNED = re.compile(r'^ *(\w+)(?:: "([^"]*)")? = (.*)$')
 _STORED = re.compile(r'^ *(\w+)\[(.*?)\] = (.*?);  (\w+)(?:: "([^"]*)")? = \1$')
@@ -69,6 +72,8 @@ class Node:
     line: int  # in the text, from 1
     place: Place | None
     borrowed: str = ""  # whose place it is, where the compiler made the operator and gives it none
+    policy: str = ""  # of activation checkpointing: whether backward is to have it kept or computed again
+    module: str = ""  # that the user's own annotation names
 
 
 @dataclass
@@ -150,6 +155,7 @@ def _body(lines: Sequence[str], at: int, column: int, graph: Printed) -> int:
     """Read the statements of one forward, up to and with its return; gives the line after them."""
     indent = " " * column
     place: Place | None = None
+    policy = module = ""
     names = {entry.name for entry in graph.inputs}
     while at < len(lines):
         line = lines[at]
@@ -163,9 +169,12 @@ def _body(lines: Sequence[str], at: int, column: int, graph: Printed) -> int:
         if stripped.startswith("#"):
             found = _PLACE.match(line)
             if found:
-                place = Place(found[1], int(found[2]), found[3], found[4])
-            elif _NO_PLACE.match(line):
-                place = None
+                place = Place(found[2], int(found[3]), found[4], found[5])
+            else:
+                found = _NO_PLACE.match(line)
+                place = None if found else place
+            if found:
+                policy, module = _about(found["about"] or "")
             continue
         if stripped.startswith("return"):
             return _outputs(lines, at - 1, column, graph)
@@ -182,11 +191,20 @@ def _body(lines: Sequence[str], at: int, column: int, graph: Printed) -> int:
             continue
         node = _statement(line, at, place, names, graph.aliases)
         if node is not None:
+            node.policy, node.module = policy, module
             graph.nodes.append(node)
             names.add(node.name)
         elif not _harmless(line, graph.aliases, names):
             graph.not_understood.append(at)
     return at
+
+
+def _about(text: str) -> tuple[str, str]:
+    """Policy and module of the operators below a comment."""
+    policy, module = _POLICY.search(text), _MODULE.search(text)
+    words = policy[2].replace("_", " ").lower() if policy and policy[2] else ""
+    region = f" (checkpoint {policy[1]})" if policy and policy[1] else ""
+    return f"{words}{region}".strip(), module[1] if module else ""
 
 
 def _harmless(line: str, aliases: dict[str, str], names: set[str]) -> bool:

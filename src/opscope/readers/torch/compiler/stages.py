@@ -9,11 +9,12 @@ from typing import Any
 
 from opscope.ir import Capture, Graph, GraphBuilder, Listing, Pools, Stage, StageLink, add_listings
 from opscope.ir.columns import frozen
+from opscope.readers.torch.names import base_name
 
 from . import align, kernels, modules, printed, wrapper
 from . import graph as graphs
 from .compilation import GRAPHS, Compilation, Part, Text, Told
-from .flow import Flow, flow_of
+from .flow import LIKE_VIEWS, Flow, flow_of
 from .launches import Launches, group, shortened
 from .printed import Node, Printed
 
@@ -427,7 +428,8 @@ class Compiled:
 
 
 def _joint_phases(graph: Printed) -> dict[str, str]:
-    """Backward is what depends on a gradient that comes in, and what only such operators read."""
+    """Backward is what depends on a gradient that comes in, and what only such operators read, if it comes after the
+    forward pass: what that keeps for backward is traced with it, views of its last results right behind."""
     flow = flow_of(graph)
     late = {entry.name for entry in graph.inputs if entry.name.startswith("tangents")}
     for name in flow.nodes:
@@ -441,7 +443,14 @@ def _joint_phases(graph: Printed) -> dict[str, str]:
         if name not in needed:
             needed.add(name)
             todo += [read for read in flow.reads[name] if read in flow.nodes]
-    return {name: "backward" if name in late or name not in needed else "forward" for name in flow.nodes}
+    begun = min((flow.order[name] for name in late if name in flow.order), default=len(flow.order))
+    end = max((flow.order[name] for name in needed), default=-1)
+
+    def is_late(name: str, at: int) -> bool:
+        is_view = base_name(flow.op[name]) in LIKE_VIEWS
+        return name in late or (name not in needed and at > end and not (is_view and at < begun))
+
+    return {name: "backward" if is_late(name, at) else "forward" for name, at in flow.order.items()}
 
 
 def _gradients_of(graph: Printed, flow: Flow) -> dict[str, str]:

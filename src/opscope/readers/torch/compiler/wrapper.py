@@ -21,6 +21,7 @@ _FRAGMENT = re.compile(
     r"^#\s{1,8}%(\w+) : (?:Tensor )?(?:\"([^\"]*)\")?.*? = (\w+)\[target=([^\]]*)\](?:\(args = (.*)\))?"
 )
 _RETURNED = re.compile(r"^#\s{1,8}return (.*)$")
+_SOURCE = re.compile(r"^#\s{1,8}(\w+) => ([\w, ]+)$")
 _NAMES = re.compile(r"^\s*# Topologically Sorted Source Nodes: \[(.*?)\](?:, Original ATen: \[(.*?)\])?")
 _HANDLE = re.compile(r"^\s*# \[Provenance debug handles\] (.+):(\d+)\s*$")
 _FUNCTION = re.compile(r"^ *def (call|partition_\d+)\((?:self, )?args\):")
@@ -65,6 +66,7 @@ class Kernel:
     line: int
     fragment: list[FragmentNode] = field(default_factory=list[FragmentNode])
     returned: list[str] = field(default_factory=list[str])
+    sources: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])  # what became of source nodes
     parameters: list[str] = field(default_factory=list[str])
     mutated: frozenset[str] = frozenset()
 
@@ -168,6 +170,8 @@ def _kernel(lines: Sequence[str], at: int, defined: re.Match[str], output: Outpu
             kernel.fragment.append(FragmentNode(node[1], node[2] or "", node[3], node[4], node[5] or ""))
         elif returned := _RETURNED.match(comment):
             kernel.returned = re.findall(r"%(\w+)", returned[1])
+        elif source := _SOURCE.match(comment):
+            kernel.sources[source[1]] = [name.strip() for name in source[2].split(",")]
     signature = (
         next((m[2] for m in _TRITON.finditer(code) if m[1] == kernel.name or m[1] == "triton_"), "")
         if "@triton" in code

@@ -11,6 +11,7 @@ from opscope.ir import Capture
 from opscope.tracers.arguments import tensors_in
 from opscope.tracers.frames import name_in_frame
 from opscope.tracers.torch import private
+from opscope.tracers.torch.graphs.compiling import kept_counters
 from opscope.tracers.torch.graphs.guard import unchanged
 from opscope.tracers.torch.graphs.origin import origin
 from opscope.tracers.torch.private import the_torch
@@ -34,7 +35,7 @@ def capture_call(
     if isinstance(owner, torch.nn.Module):
         models.append(((name_in_frame(caller, owner) if caller else None) or type(owner).__name__, owner))
     watch = Watch(models)
-    with unchanged(plain):
+    with unchanged(plain), kept_counters():
         watch.open()
         try:
             result = _compiled(torch, target, plain, options)(*args, **kwargs)

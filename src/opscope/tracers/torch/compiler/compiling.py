@@ -18,6 +18,10 @@ class CompilingModels:
         self._compiled: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._original: Any = None
 
+    @property
+    def is_open(self) -> bool:
+        return self._original is not None
+
     def open(self) -> None:
         if self._original is not None:
             return

@@ -120,14 +120,17 @@ class Table(NamedTuple):
     inputs: dict[str, Held]
     base: Base | None
     lines: dict[str, Line]  # of operators that the compiler made, which have none of their own
+    takes_gradients: bool = False  # gradients are among its inputs
 
 
 def describe(graph: Any, modules: Modules, base: Base | None) -> Table:
     table = Table(0, 0, {}, {}, {}, {}, {}, base, {})
     count = edges = 0
+    takes_gradients = False
     for node in graph.nodes:
         meta = node.meta
         if node.op == "placeholder":
+            takes_gradients = takes_gradients or node.name.startswith("tangents")
             held = _held(node, modules)
             if held is not None:
                 table.inputs[node.name] = held
@@ -150,7 +153,7 @@ def describe(graph: Any, modules: Modules, base: Base | None) -> Table:
         if sources:
             table.sources[node.name] = list(dict.fromkeys(sources))
     _inherit(graph, table)
-    return table._replace(operators=count, edges=edges)
+    return table._replace(operators=count, edges=edges, takes_gradients=takes_gradients)
 
 
 def _inherit(graph: Any, table: Table) -> None:
@@ -230,8 +233,12 @@ def text(table: Table, modules: Modules, kind: str) -> Callable[[], str]:
             name = modules.roots[place.root] if len(modules.roots) > place.root >= 0 else ""
             return ".".join(filter(None, (name, place.path)))
 
-        is_backward = kind != "aot_joint_graph" and "backward" in table.tags.values()
-        phases = {name: "recompute" if is_backward and tag == "forward" else tag for name, tag in table.tags.items()}
+        if kind == "aot_joint_graph":
+            phases = table.tags
+        elif table.takes_gradients:
+            phases = {name: "recompute" if tag == "forward" else tag for name, tag in table.tags.items()}
+        else:  # what the partitioner has moved from backward to forward runs in forward
+            phases = dict.fromkeys(table.tags, "forward")
         if table.base is not None and table.base.phase:
             phases = dict.fromkeys(table.modules, table.base.phase)
         return json.dumps(

@@ -40,6 +40,7 @@ class CompiledCode:
         self._ids: dict[int, str] = {}  # compiled graphs by id: how the compilation is called
         self.watch.on_run = self._run
         self.watch.on_compiled_code = self._switched
+        self.watch.on_wrapping = self._wrapping
 
     def open(self, mode: Any) -> None:
         self._dispatch = mode.__torch_dispatch__
@@ -56,6 +57,16 @@ class CompiledCode:
         if self._compiling is not None:
             self._compiling.close() if is_inside else self._compiling.open()
         self._switch(is_inside)
+
+    def _wrapping(self, wrap: Callable[[], Any]) -> Any:
+        """torch.compile keeps the function that calls a module: it must not be ours."""
+        if self._compiling is None or not self._compiling.is_open:
+            return wrap()
+        self._compiling.close()
+        try:
+            return wrap()
+        finally:
+            self._compiling.open()
 
     def _run(self, compiled: Compiled, inputs: Any, run: Callable[[], Any]) -> Any:
         recorder = self._recorder

@@ -22,11 +22,6 @@ class Record(NamedTuple):
     metadata: dict[str, Any]
     payload: str | Callable[[], str] | None  # made when the recording is over
 
-    def repeats(self, text: str) -> bool:
-        """Whether a graph is printed as the one before it was."""
-        same, self.last = text == self.last, text
-        return same
-
     def lines(self) -> Iterator[bytes]:
         payload = self.payload() if callable(self.payload) else self.payload
         metadata = self.metadata if payload is None else {**self.metadata, "has_payload": ""}

@@ -84,6 +84,7 @@ class Watch:
         self.calls = Calls()
         self.on_run: Callable[[Compiled, Any, Callable[[], Any]], Any] = lambda compiled, inputs, run: run()
         self.on_compiled_code: Callable[[bool], None] = lambda is_inside: None
+        self.on_wrapping: Callable[[Callable[[], Any]], Any] = lambda wrap: wrap()
         self._hooks = Hooks()
         self._passes = Passes(self.stream, self._print)
         self._schedules: dict[int, list[Schedule]] = {}  # by thread
@@ -111,6 +112,7 @@ class Watch:
         wrap(hooks.COMPILES, self._compiles)
         wrap(hooks.RUNS, self._runs)
         wrap(hooks.ENTERS, self._enters)
+        wrap(hooks.WRAPS, self._wraps)
         self.stream.before_code = self._before_code
         self.stream.began = self._began
         self._is_on = True
@@ -338,3 +340,13 @@ class Watch:
             return original(callback)
 
         return set_frame
+
+    def _wraps(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrap(context: Any, *args: Any, **kwargs: Any) -> Any:
+            return (
+                self.on_wrapping(lambda: original(context, *args, **kwargs))
+                if self._is_on
+                else original(context, *args, **kwargs)
+            )
+
+        return wrap

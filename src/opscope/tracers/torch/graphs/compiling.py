@@ -59,13 +59,22 @@ def compiled_run(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], bac
 def _fresh_dynamo() -> Generator[None, None, None]:
     torch = the_torch()
 
+    with kept_counters():
+        torch._dynamo.reset()
+        try:
+            yield
+        finally:
+            torch._dynamo.reset()
+
+
+@contextmanager
+def kept_counters() -> Generator[None, None, None]:
+    """What Dynamo has counted of the user's own compilations stays as it is."""
     counters = private.dynamo_counters()
     before = {key: dict(value) for key, value in counters.items()}
-    torch._dynamo.reset()
     try:
         yield
     finally:
-        torch._dynamo.reset()
         counters.clear()
         for key, value in before.items():
             counters[key].update(value)
