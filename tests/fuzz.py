@@ -8,25 +8,21 @@ A failure is written to `fuzz-failures/` with the seed that makes it again.
 from __future__ import annotations
 
 import argparse
-import gzip
-import io
-import json
 import multiprocessing
 import random
 import resource
 import signal
 import sys
-import tarfile
 import tempfile
 import time
 import traceback
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import opscope
+from fuzz_samples import DATA, samples
 from mutations import changed
 from opscope.analysis import summary
 from opscope.capture import Capture
@@ -35,8 +31,6 @@ from opscope.ir.text import dump
 from opscope.readers import registry
 from opscope.readers.source import Options, Source
 
-DATA = Path(__file__).parent / "data"
-LARGEST = 300_000
 SECONDS = 10  # for one file; an honest one of this size takes less than 0.1
 MANY = 300  # operators
 MEMORY = 1 << 30  # of address space, for one process that reads many
@@ -46,109 +40,31 @@ class Hang(Exception):
     """Reading took too long."""
 
 
-def samples() -> dict[str, bytes]:
-    """Real traces, and the same as .opscope files and as Model Explorer's JSON."""
-    found = {p.name: p.read_bytes() for p in sorted((DATA / "jittor").rglob("*.pkl")) if 0 < p.stat().st_size < LARGEST}
+# What a sample that is a profile measured: `profile-of-torch.json` is given with this capture.
+MEASURED = {
+    "profile-of-jittor": DATA / "jittor" / "quirks" / "profiled_mlp_train.pkl",
+    "profile-of-hidet": DATA / "hidet" / "0.2.1" / "outs",
+    "profile-of-torch": DATA / "torch" / "chakra.json",
+}
+
+
+def opened(name: str, data: bytes) -> Capture:
+    measured = MEASURED.get(Path(name).stem)
+    if measured is None:
+        return Capture.of(registry.read(Source(name, data=data), Options()))
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("simple_model.pkl", "vardata_mlp.pkl", "profiled_mlp_train.pkl"):
-            out = Path(folder, f"{name}.opscope")
-            opscope.open(next(DATA.rglob(name))).save(out)
-            found[out.name] = out.read_bytes()
-        for name in ("simple_model.pkl", "simple_model_train.pkl"):
-            out = Path(folder, f"{name}.json")
-            opscope.open(next(DATA.rglob(name))).save(out)
-            found[out.name] = out.read_bytes()
-            # As another tool would write it: then our reader takes all attributes as they are.
-            found[f"other.{out.name}"] = found[out.name].replace(b"opscope 1", b"other", 1)
-    plain = found | torch_samples() | megengine_samples() | hidet_samples() | paddle_samples()
-    return plain | opscope_samples() | compiler_samples() | packed_samples()
-
-
-def opscope_samples() -> dict[str, bytes]:
-    """Captures with all there is: stages, links, bodies, groups, times, values, costs, texts; and older versions."""
-    paths = [path for name in ("page", "measured", "older") for path in sorted((DATA / name).glob("*.opscope"))]
-    return {f"{path.parent.name}-{path.name}": path.read_bytes() for path in paths}
-
-
-def compiler_samples() -> dict[str, bytes]:
-    """TORCH_TRACE logs."""
-    paths = sorted((DATA / "torch" / "trace").glob("*.gz"))
-    return {path.name.replace(".log.gz", ".trace.log"): gzip.decompress(path.read_bytes()) for path in paths}
-
-
-def packed_samples() -> dict[str, bytes]:
-    """Dump folders in zip and tar files, and compressed files."""
-    folders = [DATA / "hidet" / version / "outs" for version in ("0.2.1", "0.6.1")]
-    folders += [DATA / "paddle" / name for name in ("example_dump", "stacks_dump")]
-    found: dict[str, bytes] = {}
-    for folder in folders:
-        out = io.BytesIO()
-        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size < LARGEST]
-        with zipfile.ZipFile(out, "w") as archive:
-            for path in files:
-                archive.write(path, str(path.relative_to(folder.parent)))
-        found[f"{folder.parent.name}-{folder.name}.zip"] = out.getvalue()
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as archive:
-        archive.add(DATA / "paddle" / "example_dump", "example_dump")
-    found["dump.tar"] = out.getvalue()
-    for path in (DATA / "jittor" / "simple_model.pkl", DATA / "torch" / "chakra.json"):
-        found[f"{path.name}.gz"] = gzip.compress(path.read_bytes())
-    return found
-
-
-def megengine_samples() -> dict[str, bytes]:
-    """Dumped models of both formats; they are small, so that a changed byte is seldom one of a weight."""
-    return {p.name: p.read_bytes() for p in sorted((DATA / "megengine").glob("tiny*.mge"))}
-
-
-def torch_samples() -> dict[str, bytes]:
-    """Exported programs, TorchScript archives, an execution trace; and the JSON of a program by itself."""
-    found = {
-        p.name: p.read_bytes()
-        for p in sorted((DATA / "torch").iterdir())
-        if p.suffix in (".pt2", ".pt", ".ptl") or p.name == "chakra.json"
-    }
-    for name in ("net", "branches", "sized", "joint"):
-        with zipfile.ZipFile(DATA / "torch" / f"{name}.pt2") as archive:
-            found[f"{name}.model.json"] = archive.read(f"{name}/models/model.json")
-    return found | profile_samples()
-
-
-def profile_samples() -> dict[str, bytes]:
-    """A profile, as PyTorch writes it and as a bare list: some of its operators, kernels and Python functions."""
-    with gzip.open(DATA / "torch" / "profile" / "compile.trace.json.gz") as file:
-        trace = json.load(file)
-    events = [*trace["traceEvents"][:40], *(event for event in trace["traceEvents"] if event.get("cat") == "kernel")][
-        :140
-    ]
-    whole = json.dumps({**trace, "traceEvents": events}, indent=2)
-    return {"kineto.json": whole.encode(), "kineto-list.json": json.dumps(events).encode()}
-
-
-def paddle_samples() -> dict[str, bytes]:
-    """Dumps, logs (the beginning of long ones) and PIR programs."""
-    paths = [path for path in sorted((DATA / "paddle").iterdir()) if path.suffix in (".dot", ".log")]
-    found = {path.name: path.read_bytes()[:60_000] for path in paths}
-    for name in ("branches", "example", "example_train"):
-        found[f"{name}.json"] = (DATA / "paddle" / f"{name}.json").read_bytes()
-    return found
-
-
-def hidet_samples() -> dict[str, bytes]:
-    """Graphs as JSON and as text, of both dialects, with fused operators and without."""
-    found: dict[str, bytes] = {}
-    for version, fused in (("0.2.1", "5_FuseOperatorPass"), ("0.6.1", "6_FuseOperatorPass")):
-        folder = DATA / "hidet" / version
-        for name in ("outs/0_Origin.json", f"outs/{fused}.json", "graph_before.txt", "graph_after.txt"):
-            found[f"hidet-{version}-{Path(name).name}"] = (folder / name).read_bytes()
-    return found
+        path = Path(folder, name)
+        path.write_bytes(data)
+        try:
+            return opscope.open(measured, profile=path)
+        except opscope.OpscopeError as error:
+            raise type(error)(str(error).replace(str(path), name)) from error
 
 
 def attempt(name: str, data: bytes) -> str:
     """Open the bytes and use what is in them; "read" or "refused". Anything else is a failure."""
     try:
-        capture = Capture.of(registry.read(Source(name, data=data), Options()))
+        capture = opened(name, data)
     except registry.Unexpected:
         raise
     except opscope.OpscopeError as error:

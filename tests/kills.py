@@ -17,12 +17,13 @@ from pathlib import Path
 
 DATA = Path(__file__).parent / "data" / "jittor"
 BEFORE, AFTER = DATA / "simple_model.pkl", DATA / "resnet_train.pkl"
-KINDS = (".opscope", ".html", ".json", ".dot", ".mmd", ".parquet", ".tensorboard", ".svg", ".png", ".pdf")
+KINDS = (".opscope", ".html", ".json", ".dot", ".mmd", ".parquet", ".tensorboard", ".svg", ".play.svg", ".png", ".pdf")
 
 
 def export(capture: Path, out: Path) -> list[str | Path]:
     where = ["--tensorboard", out] if out.suffix == ".tensorboard" else ["-o", out]
-    return [sys.executable, "-m", "opscope", "export", capture, *where]
+    played = ["--play"] if out.name.endswith(".play.svg") else []
+    return [sys.executable, "-m", "opscope", "export", capture, *where, *played]
 
 
 def content(out: Path) -> dict[str, str]:

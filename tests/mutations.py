@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gzip
+import importlib
 import io
 import json
 import pickle
@@ -11,7 +12,9 @@ import pickletools
 import random
 import re
 import struct
+import tarfile
 import zipfile
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -50,38 +53,52 @@ def mutate(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
 
 
 def mutate_member(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
-    """A zip file that is whole, with changes inside of one member, or to which members there are."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = {info.filename: archive.read(info.filename) for info in archive.infolist()}
-    wanted = (
-        ".json",
-        ".py",
-        ".pkl",
-        "_pkl",
-        ".arrow",
-        ".txt",
-        ".dot",
-        ".log",
-    )  # weights and version files teach little
+    """An archive that is whole, with changes inside of one member, or to which members there are."""
+    is_zip = data.startswith(b"PK")
+    members = members_of(data)
+    # Weights and version files teach little.
+    wanted = (".json", ".py", ".pkl", "_pkl", ".arrow", ".txt", ".dot", ".log", ".gz")
     name = rng.choice([name for name in members if name.endswith(wanted)] or list(members))
-    if name.endswith(".arrow") and rng.random() < 0.9:
-        change = mutate_table if rng.random() < 0.5 else mutate_arrow
-        members[name] = change(members[name], rng)
-    elif name.endswith(".json") and rng.random() < 0.7:
-        members[name] = mutate_inside(name, members[name], rng)
-    elif name.endswith((".py", ".txt", ".dot", ".log")) and rng.random() < 0.7:
-        members[name] = mutate_code(members[name].decode("utf-8", "replace"), rng).encode("utf-8", "surrogatepass")
-    elif rng.random() < 0.05:
+    kind = rng.random()
+    if kind < 0.04:
         del members[name]
-    elif rng.random() < 0.05:
+    elif kind < 0.08:
         members[name] = rng.choice(list(members.values()))
+    elif kind < 0.1:
+        members[rng.choice([*members, "../x", "/x", "a\0b", "x" * 300, "a/b/../c", "\udcff", name + "/x"])] = b"x"
     else:
-        members[name] = mutate(members[name], rng, others)
+        members[name] = changed(name, members[name], rng, others)
+    return zipped(members) if is_zip else tarred(members, rng if rng.random() < 0.2 else None)
+
+
+def members_of(data: bytes) -> dict[str, bytes]:
+    if data.startswith(b"PK"):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return {info.filename: archive.read(info.filename) for info in archive.infolist()}
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        return {info.name: file.read() for info in archive if (file := archive.extractfile(info)) is not None}
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, content in members.items():
-            archive.writestr(name, content)
+            archive.writestr(name.encode("utf-8", "replace").decode(), content)
     return out.getvalue()
+
+
+def tarred(members: dict[str, bytes], rng: random.Random | None = None) -> bytes:
+    """With `rng`, the headers of some members say that they are something else, or of another size."""
+    parts: list[bytes] = []
+    for name, content in members.items():
+        info = tarfile.TarInfo(name)
+        info.size = len(content)
+        if rng is not None and rng.random() < 0.3:
+            info.type = rng.choice([tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE, b"S", b"L"])
+            info.linkname = rng.choice(["/etc/passwd", "../..", name])
+            info.size = rng.choice([0, len(content), 2**40])
+        parts += [info.tobuf(errors="replace"), content, bytes(-len(content) % tarfile.BLOCKSIZE)]
+    return b"".join([*parts, bytes(2 * tarfile.BLOCKSIZE)])
 
 
 def mutate_arrow(data: bytes, rng: random.Random) -> bytes:
@@ -304,6 +321,8 @@ ODD: list[Any] = [
     2**31,
     2**40,
     1.5,
+    float("nan"),
+    float("-inf"),
     True,
     "",
     "x" * 1000,
@@ -319,7 +338,12 @@ ODD: list[Any] = [
 
 def mutate_inside(name: str, data: bytes, rng: random.Random) -> bytes:
     """A pickle or JSON that is whole, but says odd things: this reaches the reader itself."""
-    root = json.loads(data) if name.endswith(".json") else pickle.loads(data)
+    try:
+        root = json.loads(data) if name.endswith(".json") else pickle.loads(data)
+    except (ImportError, AttributeError):  # a pickle of objects whose classes are not there
+        return mutate_opcodes(data, rng)
+    if not isinstance(root, dict | list):
+        return mutate(data, rng, [data])
     for _ in range(rng.choice([1, 2, 5, 20])):
         place: Any = root
         for _ in range(rng.randrange(1, 6)):  # walk down into some container
@@ -343,27 +367,58 @@ def mutate_inside(name: str, data: bytes, rng: random.Random) -> bytes:
         else:
             place.append(rng.choice(place))
     if name.endswith(".json"):
-        return json.dumps(root, default=str, skipkeys=True).encode()
+        return json.dumps(root, default=str, skipkeys=True).encode()  # with Infinity and NaN
     return pickle.dumps(root, rng.randrange(2, 6))
+
+
+Change = Callable[[bytes, random.Random, "list[bytes]"], bytes]
+
+
+def known_changes(name: str, data: bytes) -> list[tuple[float, Change]]:
+    """The changes that know what this file is, and how often each is made of those that are left; none: only bytes."""
+    inner = name.rpartition(".")[0]
+    if name.endswith(".gz"):
+        return [(0.8, lambda data, rng, others: gzip.compress(changed(inner, gzip.decompress(data), rng, others), 1))]
+    if name.endswith(".zst"):
+        return [(0.8, lambda data, rng, others: _zst(changed(inner, _unzst(data), rng, others)))]
+    if zipfile.is_zipfile(io.BytesIO(data)):
+        return [(0.15, lambda data, rng, _: mutate_directory(data, rng)), (0.8, mutate_member)]
+    if name.endswith(".tar"):
+        return [(0.8, mutate_member)]
+    if name.endswith(".trace.log"):
+        return [(0.8, lambda data, rng, _: mutate_log(data, rng))]
+    if name.endswith(".mge"):  # offsets, counts and kinds of its tables
+        return [(0.6, lambda data, rng, _: mutate_numbers(data, rng, len(data)))]
+    if name.endswith(".arrow"):
+        return [
+            (0.45, lambda data, rng, _: mutate_table(data, rng)),
+            (0.8, lambda data, rng, _: mutate_arrow(data, rng)),
+        ]
+    inside: tuple[float, Change] = (0.6, lambda data, rng, _: mutate_inside(name, data, rng))
+    if name.endswith(".pkl"):
+        return [(0.3, lambda data, rng, _: mutate_opcodes(data, rng)), inside]
+    if name.endswith(".json"):
+        return [inside]
+    if name.endswith((".log", ".dot", ".txt", ".py")):
+        return [(0.6, lambda data, rng, _: mutate_text(data, rng))]
+    return []
 
 
 def changed(name: str, data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
     """One mutation, mostly one that knows the format."""
-    if name.endswith(".gz") and rng.random() < 0.8:
-        return gzip.compress(changed(name.removesuffix(".gz"), gzip.decompress(data), rng, others), 1)
-    is_zip = zipfile.is_zipfile(io.BytesIO(data))
-    if name.endswith(".trace.log") and rng.random() < 0.8:
-        return mutate_log(data, rng)
-    if name.endswith(".mge") and rng.random() < 0.6:  # offsets, counts and kinds of its tables
-        return mutate_numbers(data, rng, len(data))
-    if name.endswith(".pkl") and rng.random() < 0.3:
-        return mutate_opcodes(data, rng)
-    if name.endswith((".pkl", ".json")) and rng.random() < 0.6:
-        return mutate_inside(name, data, rng)
-    if is_zip and rng.random() < 0.15:
-        return mutate_directory(data, rng)
-    if is_zip and rng.random() < 0.8:
-        return mutate_member(data, rng, others)
-    if name.endswith((".log", ".dot", ".txt")) and rng.random() < 0.6:
-        return mutate_code(data.decode("utf-8", "replace"), rng).encode("utf-8", "surrogatepass")
+    for share, change in known_changes(name, data):
+        if rng.random() < share:
+            return change(data, rng, others)
     return mutate(data, rng, others)
+
+
+def mutate_text(data: bytes, rng: random.Random) -> bytes:
+    return mutate_code(data.decode("utf-8", "replace"), rng).encode("utf-8", "surrogatepass")
+
+
+def _zst(data: bytes) -> bytes:
+    return importlib.import_module("zstandard").ZstdCompressor().compress(data)
+
+
+def _unzst(data: bytes) -> bytes:
+    return importlib.import_module("zstandard").ZstdDecompressor().decompress(data)

@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from fuzz import attempt, hidet_samples, run
+from fuzz import attempt, run
+from fuzz_samples import hidet_samples
 from mutations import mutate_code
 
 RUNS = 3_000

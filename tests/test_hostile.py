@@ -408,7 +408,7 @@ def test_a_picture_without_room_for_its_addresses_is_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize("ending", sorted(kills.KINDS))
 def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(ending: str, tmp_path: Path) -> None:
     for package, endings in {
-        "py_mini_racer": (".svg", ".png", ".pdf"),
+        "py_mini_racer": (".svg", ".play.svg", ".png", ".pdf"),
         "resvg_py": (".png",),
         "reportlab": (".pdf",),
     }.items():

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from fuzz import paddle_samples, run
+from fuzz import run
+from fuzz_samples import paddle_samples
 
 RUNS = 3_000
 PARTS = 3  # so that pytest-xdist can share the work

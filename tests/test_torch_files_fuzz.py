@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from fuzz import run, torch_samples
+from fuzz import run
+from fuzz_samples import torch_samples
 
 RUNS = 5_000
 PARTS = 4  # so that pytest-xdist can share the work

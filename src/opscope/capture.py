@@ -80,7 +80,7 @@ class Capture(ir.Capture):
         measured = profiles.profile_of(Path(profile))
         if measured is None:
             raise profiles.not_taken(Path(profile), self.origin.format)
-        return join(self, measured)
+        return join(self, measured, str(profile))
 
     def stats(self, stage: str | None = None, *, sizes: Mapping[str, int] | None = None) -> Stats:
         """What it costs: parameters, FLOPs, activations, memory, bytes; docs/stats.md says how they are counted.

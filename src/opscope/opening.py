@@ -36,7 +36,7 @@ def open(
     if measured is not None:
         from opscope.analysis.joining import join
 
-        capture = join(capture, measured)
+        capture = join(capture, measured, str(profile))
     elif report is not None and capture.origin.format not in profiles.REPORTED:
         raise profiles.not_taken(report, capture.origin.format)
     if folders:

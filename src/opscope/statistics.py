@@ -138,7 +138,7 @@ def stats(target: Any, *args: Any, train: bool = False, fake: bool | None = None
     from opscope.tracers import counting
 
     found = counting.count(target, args, kwargs, train=train, fake=fake)
-    held = [Parameter(*row, is_used=True) for row in found.held]
+    held = [Parameter(*row[:-1], is_used=True, is_taken=row.is_taken) for row in found.held]
     return of_capture(found.capture, held=held, guesses=found.guesses)
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from opscope.analysis.costs.columns import Row, column_of
 from opscope.analysis.costs.report import Report
+from opscope.analysis.costs.rows import Rows
 from opscope.analysis.costs.stats import GraphStats
 from opscope.ir import widths
 
 BAR = 16
 _SI = ("", "k", "M", "G", "T", "P", "E")
 LEFT = ("text", "bar")
+_BETWEEN = "\0"  # no cell that is shown has one
 
 
 # -- figures -------------------------------------------------------------------------------------------
@@ -106,28 +108,35 @@ def name(row: Row, level: str = "  ") -> str:
 
 def cells(report: Report) -> tuple[list[str], list[list[str]], list[str]]:
     """Titles, rows, and the sums at the end."""
-    titles = [report.title(column) for column in ("name", *report.columns)]
-    rows = [[name(row), *(cell(report, row, column) for column in report.columns)] for row in report.rows]
-    total = ["total", *("" if column == "bar" else cell(report, report.total, column) for column in report.columns)]
+    titles, *rows, total = _lines(report)
     return titles, rows, total
+
+
+def _lines(report: Report) -> Iterator[list[str]]:
+    yield [report.title(column) for column in ("name", *report.columns)]
+    for row in report.rows:
+        yield [name(row), *(cell(report, row, column) for column in report.columns)]
+    yield ["total", *("" if column == "bar" else cell(report, report.total, column) for column in report.columns)]
 
 
 # -- tables --------------------------------------------------------------------------------------------
 
 
 def plain(report: Report, widest: int = 60) -> str:
-    titles, rows, total = cells(report)
     left = [True, *(column_of(column).kind in LEFT for column in report.columns)]
-    table = [titles, *rows, total]
-    table = [[_clipped(text, widest) for text in line] for line in table]
-    fitted = [max(widths.width(line[i]) for line in table) for i in range(len(titles))]
-    lines = [
-        "  ".join(
+    fitted = [0] * len(left)
+    table: list[str] = []  # each line as one text: there may be a million
+    for line in _lines(report):
+        texts = [_clipped(text, widest) for text in line]
+        fitted = [max(most, widths.width(text)) for most, text in zip(fitted, texts, strict=True)]
+        table.append(_BETWEEN.join(texts))
+    for number, line in enumerate(table):
+        filled = (
             widths.left(text, width) if is_left else widths.right(text, width)
-            for text, width, is_left in zip(line, fitted, left, strict=True)
-        ).rstrip()
-        for line in table
-    ]
+            for text, width, is_left in zip(line.split(_BETWEEN), fitted, left, strict=True)
+        )
+        table[number] = "  ".join(filled).rstrip()
+    lines = table
     rule = "─" * (sum(fitted) + 2 * (len(fitted) - 1))
     more = [f"… and {report.left_out:,} more rows"] if report.left_out else []
     return "\n".join([lines[0], rule, *lines[1:-1], *more, rule, lines[-1]])
@@ -208,7 +217,7 @@ def _html_cell(row: Row, text: str, kind: str) -> str:
 
 
 def _clipped(text: str, most: int) -> str:
-    clean = "".join(c if c.isprintable() else "�" for c in text)
+    clean = text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
     return widths.cut(clean, most)
 
 
@@ -253,7 +262,7 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         more = "≥ " if total.bytes_at_least else ""
         intensity = f", {total.intensity:.3g} FLOPs per byte" if total.intensity else ""
         yield f"Traffic: {more}{short(total.read, 'B')} read and {more}{short(total.written, 'B')} written{intensity}"
-    if report is not None and report.by == "module" and any(row.get("times", 1) > 1 for row in report.rows):
+    if report is not None and report.by == "module" and _is_folded(report.rows):
         yield "×N: N modules with identical rows, shown once with their total"
     if stats.costs.inside.any():
         yield "Kernels: of operators that run in one kernel, what stays inside of it is neither read nor written"
@@ -262,18 +271,31 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         yield f"Estimated: the cost of {total.estimated:,} operator{'s' if total.estimated > 1 else ''}"
     unknown = stats.unknown_ops
     if unknown:
-        listed = ", ".join(f"{op} ×{count}" if count > 1 else op for op, count in list(unknown.items())[:12])
-        more = f" and {len(unknown) - 12} other kinds" if len(unknown) > 12 else ""
         yield (
             f"Unknown: {sum(unknown.values()):,} operators have no formula or no shapes, so totals are at least: "
-            f"{listed}{more}"
+            f"{_listed(unknown)}"
         )
     for gap in stats.gaps[:_MOST_GAPS]:
         yield f"Missing: {gap.sentence(stats.graph.pools)}, so totals are at least"
     if len(stats.gaps) > _MOST_GAPS:
         yield f"Missing: {len(stats.gaps) - _MOST_GAPS:,} other gaps"
+    if stats.otherwise:
+        listed = "; ".join(
+            f"{count:,} {'are' if count > 1 else 'is'} {instead}"
+            for instead, count in list(stats.otherwise.items())[:_MOST_GAPS]
+        )
+        yield f"Recorder: some operators run only because of it; without it, {listed}"
     for guess in stats.guesses:
         yield f"Guessed: {guess}"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{name} ×{count:,}" if count > 1 else name for name, count in list(counts.items())[:12])
+    return listed + (f" and {len(counts) - 12} other kinds" if len(counts) > 12 else "")
+
+
+def _is_folded(rows: Sequence[Row]) -> bool:
+    return bool(len(rows)) and isinstance(rows, Rows) and rows.largest("times") > 1
 
 
 def _time_lines(stats: GraphStats) -> Iterator[str]:
@@ -333,10 +355,10 @@ def _parameter_lines(stats: GraphStats) -> Iterator[str]:
     if found.unused:
         more = f" and {len(found.unused) - 6} more" if len(found.unused) > 6 else ""
         yield f"Unused: {', '.join(found.unused[:6])}{more}"
-    if found.may_be_used and found.unread:
-        more = f" and {len(found.unread) - 6} more" if len(found.unread) > 6 else ""
-        names = ", ".join(found.unread[:6])
-        yield f"Perhaps unused: no operator of the graph reads {names}{more}, but some are missing"
+    if perhaps := found.perhaps_unused:
+        more = f" and {len(perhaps) - 6} more" if len(perhaps) > 6 else ""
+        but = "some are missing" if found.may_be_used else "the model's code takes them"
+        yield f"Perhaps unused: no operator of the graph reads {', '.join(perhaps[:6])}{more}, but {but}"
 
 
 def _memory_lines(stats: GraphStats) -> Iterator[str]:

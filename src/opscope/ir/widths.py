@@ -23,11 +23,11 @@ def _cells(sign: str) -> int:
 
 def left(text: str, cells: int) -> str:
     """Filled up with spaces to so many cells."""
-    return text + " " * (cells - width(text))
+    return text.ljust(cells) if text.isascii() else text + " " * (cells - width(text))
 
 
 def right(text: str, cells: int) -> str:
-    return " " * (cells - width(text)) + text
+    return text.rjust(cells) if text.isascii() else " " * (cells - width(text)) + text
 
 
 def cut(text: str, most: int) -> str:

@@ -270,6 +270,9 @@ class _Recorder:
 
     def finish(self, path: str) -> Capture:
         if not self._sessions:
+            tops = {name.partition(".")[0] for name in sys.modules}
+            if begun := sorted(tops.intersection(self._frameworks)):
+                raise OpscopeError(f"{path} did not finish importing {', '.join(begun)}")
             raise OpscopeError(
                 f"{path} imported no framework that opscope can record ({', '.join(sorted(self._frameworks))})"
             )

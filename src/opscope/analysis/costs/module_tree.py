@@ -223,7 +223,7 @@ class _Folds:
 
 
 class _Run(NamedTuple):
-    """A row: the scopes that it is the sum of, what it is called, how many neighbours it stands for, and how deep."""
+    """A row for several scopes: those that it is the sum of, how many neighbours it stands for, and how deep it is."""
 
     scopes: Ints
     name: str
@@ -231,21 +231,36 @@ class _Run(NamedTuple):
     depth: int
 
 
-def _runs(shown: _Shown, folds: _Folds) -> Iterator[_Run]:
-    """Every row in order, without recursion."""
-    todo: list[_Run] = [_Run(np.zeros(1, dtype=np.int64), "", 1, -1)]
+def _runs(shown: _Shown, folds: _Folds) -> Iterator[int | _Run]:
+    """Every row in order, without recursion; a row for one scope is its number."""
+    todo: list[int | _Run] = [0]
     while todo:
         run = todo.pop()
-        if run.depth >= 0:
+        if run != 0:
             yield run
-        first = int(run.scopes[0])
-        inner: list[_Run] = []
-        for number in range(folds.run_start[first], folds.run_start[first + 1]):
-            # The same run of every scope of this one: they do not differ inside.
-            same = number - folds.run_start[first] + folds.run_start[run.scopes]
-            parts = [shown.child[folds.first[i] : folds.last[i]] for i in same.tolist()]
-            inner.append(_Run(np.concatenate(parts), _named(shown, parts[0]), len(parts[0]), run.depth + 1))
-        todo += reversed(inner)
+        inner = _in_one(shown, folds, run) if isinstance(run, int) else _in_several(shown, folds, run)
+        todo += reversed(list(inner))
+
+
+def _in_one(shown: _Shown, folds: _Folds, scope: int) -> Iterator[int | _Run]:
+    begin, end = folds.run_start[scope : scope + 2].tolist()
+    bounds = zip(folds.first[begin:end].tolist(), folds.last[begin:end].tolist(), strict=True)
+    for first, last in bounds:
+        if last - first == 1:
+            yield int(shown.child[first])
+        else:
+            scopes = shown.child[first:last]
+            yield _Run(scopes, _named(shown, scopes), last - first, int(shown.level[scopes[0]]) - 1)
+
+
+def _in_several(shown: _Shown, folds: _Folds, run: _Run) -> Iterator[_Run]:
+    """The same run of every scope of this one: they do not differ inside."""
+    first = int(run.scopes[0])
+    begin, end = folds.run_start[first : first + 2].tolist()
+    for number in range(begin, end):
+        same = number - begin + folds.run_start[run.scopes]
+        parts = [shown.child[folds.first[i] : folds.last[i]] for i in same.tolist()]
+        yield _Run(np.concatenate(parts), _named(shown, parts[0]), len(parts[0]), run.depth + 1)
 
 
 def _named(shown: _Shown, scopes: Ints) -> str:
@@ -261,16 +276,16 @@ def _rows(shown: _Shown, folds: _Folds) -> Rows:
         if number >= len(runs):
             return {**shown.outside[0], "depth": 0}
         run = runs[number]
-        scope = int(run.scopes[0])
-        found = shown.modules.row(run.scopes)
-        return found | {
-            "name": run.name,
-            "times": run.times,
-            "share": None,  # here, where JSON has it
-            "self": None,
-            "path": shown.paths(scope),
-            "output": shown.output_of(scope),
-            "depth": run.depth,
-        }
+        scope = run if isinstance(run, int) else int(run.scopes[0])
+        found = shown.modules.row((run,) if isinstance(run, int) else run.scopes)
+        found["share"] = found["self"] = None  # here, where JSON has it
+        found["path"] = shown.paths(scope)
+        found["output"] = shown.output_of(scope)
+        if isinstance(run, int):
+            found["depth"] = int(shown.level[scope]) - 1
+        else:
+            found["name"], found["times"], found["depth"] = run.name, run.times, run.depth
+        return found
 
-    return Rows(range(len(runs) + len(shown.outside)), row)
+    times = np.array([1 if isinstance(run, int) else run.times for run in runs] + [1] * len(shown.outside))
+    return Rows(range(len(times)), row, {"times": times})

@@ -34,7 +34,11 @@ class Sums:
     causal_unknown: Ints
 
     def row(self, index: int) -> dict[str, int]:
-        return {name: int(getattr(self, name)[index]) for name in COLUMNS}
+        return dict(zip(COLUMNS, self._by_row[index].tolist(), strict=True))
+
+    @cached_property
+    def _by_row(self) -> Ints:
+        return np.stack([getattr(self, name) for name in COLUMNS], axis=1).astype(np.int64, copy=False)
 
 
 COLUMNS = ("nodes", *FIGURES, "unknown", "bytes_unknown", "causal", "causal_unknown")

@@ -65,6 +65,12 @@ class Rows(Sequence[Row]):
             numbers = numbers[place]
         return Rows(numbers.tolist(), self._make, self._figures)
 
+    def largest(self, column: str) -> float:
+        """The largest figure of a column."""
+        if column in self._figures:
+            return float(self._figures[column][np.array(self._numbers, dtype=np.int64)].max(initial=0))
+        return max((row.get(column) or 0 for row in self), default=0)
+
     def each(self, change: Callable[[Row], Row]) -> Rows:
         """The same rows, each with something done to it."""
         make = self._make

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 from opscope.analysis.times import Clocks, GroupTimes, Times
 from opscope.analysis.values import Figure, OwnFigures
 from opscope.ir import Gap, Graph, Value
+from opscope.ir.attributes import WITHOUT_RECORDER
 from opscope.ir.enumerations import ESTIMATED, HOW, ROLE_ID
 from opscope.ops import Kinds, kinds_of
 
@@ -121,6 +123,19 @@ class GraphStats:
         return dict(self.costs.unknown_ops.most_common())
 
     @cached_property
+    def otherwise(self) -> dict[str, int]:
+        """What runs without a recorder, and how many operators run instead because of it."""
+        texts = self.graph.pools.attr_texts
+        marked = [i for i in range(len(texts)) if f'"{WITHOUT_RECORDER}"' in texts[i]]
+        if not marked:
+            return {}
+        counts = np.bincount(self.graph.node_attrs, minlength=len(texts))
+        found: Counter[str] = Counter()
+        for number in marked:
+            found[str(self.graph.pools.attrs_of(number).get(WITHOUT_RECORDER, ""))] += int(counts[number])
+        return {text: count for text, count in found.most_common() if count}
+
+    @cached_property
     def phases(self) -> dict[str, dict[str, int]]:
         return by_phase(self.graph, self.costs)
 
@@ -175,7 +190,7 @@ class GraphStats:
             "params_trainable": parameters.trainable,
             "params_frozen": parameters.frozen,
             "params_unused": parameters.unused,
-            "params_may_be_used": parameters.unread if parameters.may_be_used else [],
+            "params_may_be_used": parameters.perhaps_unused,
             "params_tied": [list(names) for names in parameters.tied],
             "param_bytes_by_dtype": parameters.bytes_by_dtype,
             "activations": total.activations,
@@ -193,6 +208,7 @@ class GraphStats:
             "estimated_ops": total.estimated,
             "unknown_ops": self.unknown_ops,
             "guesses": list(self.guesses),
+            "otherwise": self.otherwise,
             **self._clocked(),
             "gaps": [
                 {

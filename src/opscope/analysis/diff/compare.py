@@ -24,11 +24,12 @@ _RANK = {kind: rank for rank, kind in enumerate(CHANGE_CLASSES)}
 _MIRROR = {"added": "removed", "removed": "added", "fused": "split", "split": "fused"}
 
 
-def compare(before: Graph, after: Graph, links: Sequence[StageLink] = ()) -> Diff:
+def compare(before: Graph, after: Graph, links: Sequence[StageLink] = (), words: Vocabulary | None = None) -> Diff:
     """What is different. `links` say what became what, where the compiler reported it; the rest is found by
-    structure, never by name. Exchanging the two graphs gives the same changes, the other way round."""
-    words = Vocabulary()
-    a, b = side_of(before, words), side_of(after, words)
+    structure, never by name. Exchanging the two graphs gives the same changes, the other way round. `words` are kept
+    by those who compare many graphs, one with the next."""
+    words = words or Vocabulary()
+    a, b = words.side(before), words.side(after)
     if _key(b) < _key(a):
         found = _Comparison(b, a, [_turned(link) for link in links], words, turned=True).run()
     else:
@@ -92,6 +93,13 @@ class _Comparison:
 
     def _told(self, links: list[StageLink]) -> tuple[list[tuple[int, int]], list[tuple[list[int], list[int], str]]]:
         """Pairs, and groups of more than two nodes."""
+        sources = [link.source for link in links]
+        targets = [link.target for link in links]
+        if all(len(np.unique(np.concatenate(side))) == sum(map(len, side)) for side in (sources, targets) if side):
+            for link in links:  # each node once, as where little changed
+                self.evidence |= {("a", source): link.evidence for source in link.source.tolist()}
+            columns = zip(sources, targets, strict=True)
+            return sorted(pair for s, t in columns for pair in zip(s.tolist(), t.tolist(), strict=True)), []
         joined = Groups()
         evidence: dict[tuple[str, int], str] = {}
         for link in links:

@@ -29,6 +29,13 @@ class Vocabulary:
 
     def __init__(self) -> None:
         self._ids: dict[Hashable, int] = {}
+        self._sides: list[Side] = []  # the last two
+
+    def side(self, graph: Graph) -> Side:
+        """A graph to be compared; it is often the one that something was compared with just before."""
+        found = next((side for side in self._sides if side.graph is graph), None) or side_of(graph, self)
+        self._sides = [*self._sides[-1:], found]
+        return found
 
     def of(self, thing: Hashable) -> int:
         known = self._ids.get(thing)

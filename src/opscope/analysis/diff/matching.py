@@ -39,7 +39,7 @@ class Matcher:
         self._barred_a, self._barred_b = set(barred[0]), set(barred[1])
         for x, y in given:
             self._pair(x, y)
-        if not self._fresh and self._same_rows():
+        if all(x == y for x, y in self._fresh) and self._same_rows():
             return
         self._closed()
         self._exact()

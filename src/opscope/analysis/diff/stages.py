@@ -14,6 +14,7 @@ from opscope.ir.facts import CHANGES
 
 from .changes import Diff
 from .compare import compare
+from .fingerprints import Vocabulary
 
 Kind = TypeVar("Kind", bound=Capture)
 
@@ -21,13 +22,14 @@ Kind = TypeVar("Kind", bound=Capture)
 def stage_diffs(capture: Capture) -> Iterator[tuple[int, int, Diff]]:
     """(before, after, what is different) along `after`."""
     done: dict[tuple[int, int], Diff] = {}
+    words = Vocabulary()
     for index, stage in enumerate(capture.stages):
         if stage.after is None:
             continue
         before = capture.stages[stage.after]
         key = id(before.graph), id(stage.graph)
         if key not in done:
-            done[key] = compare(before.graph, stage.graph, reported(capture, stage.after, index))
+            done[key] = compare(before.graph, stage.graph, reported(capture, stage.after, index), words)
         yield stage.after, index, done[key]
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from opscope.errors import OpscopeError
+from opscope.errors import BadInput
 from opscope.ir import Capture, Stage, frozen
 from opscope.ir.cut import cut_capture
 from opscope.ir.facts import TIMES
@@ -29,11 +29,11 @@ Kind = TypeVar("Kind", bound=Capture)
 OUTSIDE = "outside of compiled graphs"
 
 
-def join(capture: Kind, profile: Capture) -> Kind:
-    """The capture with the times of a profile of the same program. Nothing is written to the one that is given."""
+def join(capture: Kind, profile: Capture, name: str) -> Kind:
+    """The capture with the times of a profile of the same program, `name` in messages. Neither is written to."""
     measured = Measured(profile)
     if not measured.graph.n_nodes:
-        raise OpscopeError("the profile is empty: nothing ran while it was taken")
+        raise BadInput(f"{name}: an empty profile: nothing ran while it was taken")
     placing = Placing(capture, measured)
     if marked := marks(measured):
         by_mark(placing, marked)
@@ -47,8 +47,8 @@ def join(capture: Kind, profile: Capture) -> Kind:
         by_name(placing, capture, 0)
         joined = capture
     if not placing.runs and not placing.launched:
-        raise OpscopeError(
-            "the profile is of another program: none of its operators and kernels is in the graph. "
+        raise BadInput(
+            f"{name}: a profile of another program: none of its operators and kernels is in the graph. "
             "Open it alone to see what it holds"
         )
     return placing.joined(joined)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import struct
 from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -82,12 +84,10 @@ def crc32c(data: bytes) -> int:
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
     """
-    lane = len(data) // _LANES // 8 * 8
-    crc = 0xFFFFFFFF
-    if lane >= _SHORTEST_LANE:
-        crc = _in_lanes(crc, memoryview(data)[: lane * _LANES], lane)
-        data = data[lane * _LANES :]
-    return _one_by_one(crc, data) ^ 0xFFFFFFFF
+    whole = len(data) // _LANE * _LANE
+    if whole < _FEWEST * _LANE:
+        return _one_by_one(0xFFFFFFFF, data) ^ 0xFFFFFFFF
+    return _one_by_one(_in_lanes(memoryview(data)[:whole]), data[whole:]) ^ 0xFFFFFFFF
 
 
 def _one_by_one(crc: int, data: bytes) -> int:
@@ -106,41 +106,42 @@ def _one_by_one(crc: int, data: bytes) -> int:
 
 # A long message is cut into lanes, which are summed side by side. Checksums are linear: that of two parts is that of
 # the first, carried on over as many zeros as the second is long, XOR that of the second.
-_LANES = 2048
-_SHORTEST_LANE = 64  # bytes
+_LANE = 64  # bytes
+_FEWEST = 32
 
 
-def _in_lanes(crc: int, data: memoryview, lane: int) -> int:
+def _in_lanes(data: memoryview) -> int:
+    words = np.frombuffer(data, dtype="<u4").reshape(-1, _LANE // 4)
     tables = np.array(_tables(), dtype=np.uint32)
-    words = np.frombuffer(data, dtype="<u4").reshape(_LANES, lane // 4)
-    state = np.zeros(_LANES, dtype=np.uint32)
-    for at in range(0, lane // 4, 2):
+    # Lanes of zeros in front, which change nothing, make their number a power of two.
+    every = np.zeros(1 << (len(words) - 1).bit_length(), dtype=np.uint32)
+    state = every[len(every) - len(words) :]
+    state[0] = 0xFFFFFFFF
+    for at in range(0, _LANE // 4, 2):
         low, high = words[:, at] ^ state, words[:, at + 1]
-        state = tables[7][low & 0xFF] ^ tables[6][low >> 8 & 0xFF]
+        state[:] = tables[7][low & 0xFF] ^ tables[6][low >> 8 & 0xFF]
         state ^= tables[5][low >> 16 & 0xFF] ^ tables[4][low >> 24]
         state ^= tables[3][high & 0xFF] ^ tables[2][high >> 8 & 0xFF]
         state ^= tables[1][high >> 16 & 0xFF] ^ tables[0][high >> 24]
-    over = _over_zeros(lane)
-    for part in state.tolist():
-        crc = _applied(over, crc) ^ part
-    return crc
+    doublings = 0
+    while len(every) > 1:
+        over, first = _over_zeros(doublings), every[::2]
+        carried = (
+            over[0][first & 0xFF] ^ over[1][first >> 8 & 0xFF] ^ over[2][first >> 16 & 0xFF] ^ over[3][first >> 24]
+        )
+        every = carried ^ every[1::2]
+        doublings += 1
+    return int(every[0])
 
 
-def _over_zeros(count: int) -> list[int]:
-    """What so many zero bytes do to a checksum, by its bits."""
-    step = [_tables()[0][bit & 0xFF] ^ bit >> 8 for bit in (1 << i for i in range(32))]
-    total = [1 << i for i in range(32)]
-    while count:
-        if count & 1:
-            total = [_applied(step, bits) for bits in total]
-        step = [_applied(step, bits) for bits in step]
-        count >>= 1
-    return total
-
-
-def _applied(over: list[int], crc: int) -> int:
-    found = 0
-    for i in range(32):
-        if crc >> i & 1:
-            found ^= over[i]
-    return found
+@cache
+def _over_zeros(doublings: int) -> npt.NDArray[Any]:
+    """What the zeros of a lane, doubled so often, do to a checksum: a table for each of its bytes."""
+    if doublings:
+        before = _over_zeros(doublings - 1)
+        return np.bitwise_xor.reduce([before[i][before >> 8 * i & 0xFF] for i in range(4)])
+    table = np.arange(256, dtype=np.uint32) << np.arange(0, 32, 8, dtype=np.uint32)[:, None]
+    step = np.array(_tables()[0], dtype=np.uint32)
+    for _ in range(_LANE):
+        table = step[table & 0xFF] ^ table >> 8
+    return table

@@ -14,6 +14,7 @@ from . import (
     pointwise,
     pooling,
     recurrent,
+    second_order,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "pointwise",
     "pooling",
     "recurrent",
+    "second_order",
 ]

@@ -84,6 +84,11 @@ def conv_backward_by_outputs(call: Call) -> Cost:
     return Cost(macs=_macs(call.tensor("grad"), call.tensor("weight")) * sum(call.computed(2)))
 
 
+@kind("conv_backward/transposed-by-outputs")
+def conv_backward_transposed_by_outputs(call: Call) -> Cost:
+    return Cost(macs=_macs(call.tensor("x"), call.tensor("weight")) * sum(call.computed(2)))
+
+
 @kind("conv_backward/of-input")
 def conv_backward_of_input(call: Call) -> Cost:
     """The gradient of the input alone."""

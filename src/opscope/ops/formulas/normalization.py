@@ -84,7 +84,8 @@ def norm_backward_by_outputs(call: Call) -> Cost:
 
 
 def _norm_backward(call: Call, asked: list[bool]) -> Cost:
-    return Cost(other=call.size("x") * (10 * asked[0] + 2 * asked[1] + asked[2]))
+    x = call.given("x") or call.out()  # what it normalized, or the gradient of that
+    return Cost(other=size_of(x) * (10 * asked[0] + 2 * asked[1] + asked[2]))
 
 
 @kind("weight_norm")

@@ -22,12 +22,15 @@ ELEMENTWISE = table("""
 1: nextafter gcd lcm heaviside hypot eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or
 1: bitwise_xor bitwise_left_shift bitwise_right_shift clamp_min clamp_max quantize dequantize nan_to_num
 1: threshold_backward dropout_backward complex polar exp_backward log_backward square_backward sqrt_backward
-1: sin_backward cos_backward abs_backward scale_backward mean_backward
+1: sin_backward cos_backward abs_backward scale_backward mean_backward rrelu_backward cumsum_backward
 2: fma add_relu clamp relu6 hardtanh leaky_relu silu logit xlogy xlog1py addcmul addcdiv ldexp float_power rrelu
 2: log_sigmoid softplus hardsigmoid hardtanh_backward leaky_relu_backward prelu_backward hardsigmoid_backward
-2: hardshrink_backward softshrink_backward isclose quantize_per_channel
+2: sinh_backward cosh_backward expm1_backward log1p_backward log2_backward log10_backward lgamma_backward
+2: amax_backward amin_backward hardshrink_backward softshrink_backward isclose quantize_per_channel
 3: elu selu celu lerp tanhshrink logaddexp softsign glu sigmoid_backward tanh_backward elu_backward fake_quantize
+3: tan_backward atan_backward atanh_backward tanhshrink_backward logsumexp_backward swiglu var_backward std_backward
 3: log_sigmoid_backward softplus_backward logit_backward entr pow_backward reciprocal_backward
+4: erf_backward asin_backward acos_backward asinh_backward acosh_backward softsign_backward vector_norm_backward
 4: rsqrt_backward hardswish hardswish_backward mish ndtr log_ndtr fake_quantize_backward
 5: gelu glu_backward cross
 6: silu_backward

@@ -14,7 +14,7 @@ from opscope.ops.kinds import kind
 
 _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 _UNIT = {"lstm": 9, "gru": 9, "rnn": 1}
-_MODES = {0: "rnn", 1: "rnn", 2: "lstm", 3: "gru"}
+_MODES = {0: "rnn", 1: "rnn", 2: "lstm", 3: "gru", "LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn", "RNN_RELU": "rnn"}
 
 
 def _layer(cell: str, rows: int, weights: list[Shape], has_bias: bool) -> Cost:
@@ -79,6 +79,25 @@ def fused_rnn_backward(call: Call) -> Cost:
     """The gradients of inputs and of weights, each as many products as the forward pass."""
     cost = _run(call, _cell_of(call))
     return Cost(macs=2 * cost.macs, other=2 * cost.other)
+
+
+@kind("fused_rnn_backward/by-outputs")
+def fused_rnn_backward_by_outputs(call: Call) -> Cost:
+    """The gradients of the weights, and those of the states, which every step needs; of the inputs of the first layer
+    only where somebody wants them. What it makes says which cell it is: the hidden matrix has a row for each gate."""
+    rows = prod(call.shape("grad")[:-1])
+    weights = [shape_of(made) for made in call.outputs if made.shape is not None and len(made.shape) in (1, 2)]
+    matrices = [w for w in weights if len(w) == 2]
+    if len(matrices) < 2:
+        raise NotKnown("weights")
+    hidden = matrices[1]
+    cell = next((name for name, gates in _GATES.items() if hidden[0] == gates * hidden[1]), None)
+    if cell is None:
+        raise NotKnown("the cell")
+    forward = _layer(cell, rows, weights, any(len(w) == 1 for w in weights))
+    directions = 2 if call.shape("grad")[-1] == 2 * hidden[1] else 1
+    unwanted = 0 if call.computed(1)[0] else sum(map(prod, matrices[: 2 * directions : 2]))
+    return Cost(macs=2 * forward.macs - rows * unwanted, other=2 * forward.other)
 
 
 @kind("lstm_gates")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -68,11 +69,12 @@ def time_table(report: Sequence[Any], dump: Dump, built: Built) -> tuple[Table |
         return None, []
     times: dict[tuple[str, str], tuple[float, ...]] = {}
     for row in report[1:]:
-        try:
-            name, file = str(row[0]), str(row[1]).split("\n")[0]
-            times[name, file] = (float(row[4]), float(row[5]), float(row[6]), float(row[2]))
-        except (TypeError, ValueError, IndexError):
+        if not isinstance(row, list) or len(cast("list[Any]", row)) < len(HEADER):
             continue
+        name, file, runs, _, mean, least, most = map(str, cast("list[Any]", row)[: len(HEADER)])
+        measured = _numbers(",".join((mean, least, most, runs)))
+        if measured is not None and len(measured) == 4 and all(map(isfinite, measured)):
+            times[name, file.split("\n")[0]] = tuple(measured)
     found = [times.get((one.jit_key, one.file if one.jit_key else "")) for one in dump.executions]
     matched = sum(row is not None for row in found)
     warnings = (

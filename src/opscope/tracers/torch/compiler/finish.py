@@ -45,6 +45,8 @@ def notes(watch: Watch) -> list[str]:
     for missed, count in watch.calls.missed.items():
         what = f"{missed.name}{f' ({missed.where})' if missed.where else ''}"
         times = f" in {count} calls" if count > 1 else ""
+        if "/torch/_higher_order_ops/" in missed.where.replace("\\", "/"):
+            continue  # torch.cond and its kin, which the user has not compiled
         if missed.backend not in ("", "inductor"):
             found.append(
                 f"{what} is compiled with the backend {missed.backend!r}, which makes no kernels that opscope knows: "
