@@ -1,6 +1,6 @@
 // What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit.
 
-export const FILE_VERSION = 2;
+export const FILE_VERSION = 3;
 
 /** A chain of scopes that is longer than both ends together is printed as these; a label at most so long. */
 export const CHAIN_ENDS = 16;
