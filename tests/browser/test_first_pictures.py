@@ -1,4 +1,4 @@
-"""The first picture of real networks: it tells their story, can be read, and looks as it did when somebody looked at it."""
+"""The first picture of real networks: it tells their story, can be read, and looks as it did when it was looked at."""
 
 from __future__ import annotations
 
