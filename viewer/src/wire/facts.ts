@@ -1,10 +1,13 @@
 // What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit.
 
-export const FILE_VERSION = 2;
+export const FILE_VERSION = 3;
 
 /** A chain of scopes that is longer than both ends together is printed as these; a label at most so long. */
 export const CHAIN_ENDS = 16;
 export const LONGEST_LABEL = 200;
+
+/** Counts of exponents: ranges of so many powers of two, from 2 to this one on. */
+export const EXPONENTS = { width: 4, lowest: -128 };
 
 export const PHASES = ['init', 'forward', 'backward', 'recompute', 'optimizer', 'other'] as const;
 export type Phase = (typeof PHASES)[number];
@@ -224,6 +227,8 @@ export const FACTS = {
   kinds: { name: 'kinds', by: ['op', 'node'], of: 'graph', columns: { kind: 'column kind', family: 'column family' } },
   /** Numbers of tensors, and statistics of them. */
   values: { name: 'values', by: ['value'], of: 'graph', columns: { values: 'column values', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf', neginf: 'column neginf', zeros: 'column zeros', subnormal: 'column subnormal', rms: 'column rms', exponents: 'column exponents', sampled: 'column sampled', hash: 'column hash' } },
+  /** Where numbers that are not finite were born, the first first. */
+  origins: { name: 'origins', by: ['row'], of: 'stage', columns: { node: 'column node', value: 'column value', kind: 'column kind', what: 'column what', forward: 'column forward', spread: 'column spread', story: 'column story' } },
   /** What was seen of the gradients that an autograd engine handed on, by the value of each. */
   gradients: { name: 'gradients', by: ['value'], of: 'graph', columns: { place: 'column place', evidence: 'column evidence', out_slot: 'column out_slot', out_rank: 'column out_rank', in_slot: 'column in_slot', in_rank: 'column in_rank', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', nan: 'column nan', inf: 'column inf' } },
   /** The numbers that a framework itself gives to operators and tensors; its messages speak of them. */
