@@ -67,7 +67,8 @@ function showTabs(page: Page): void {
   const words = page.words().habits;
   const now = state.capture.get();
   const open = state.captures.get().filter(({ id }) => !state.closed.get().includes(id));
-  const title = ({ name, of }: CaptureInfo) => `${of === undefined ? '' : '◱ '}${short(name.split(/[\\/]/).at(-1)!, 32)}`;
+  const title = ({ name, of }: CaptureInfo) =>
+    `${of === undefined ? '' : '◱ '}${short(name.replaceAll('.opscope', '').split(/[\\/]/).at(-1)!, 32)}`;
   const go = (id: number) => page.run(show(page, id, 0));
   const tabs = open.map((info) => {
     const on = info.id === now;
@@ -96,8 +97,13 @@ function tools(page: Page): HTMLElement[] {
   const { state } = page;
   const w = page.words();
   const isDark = state.theme.get() === dark;
-  const tool = (key: string, image: Icon | string, title: string, run: () => void) =>
-    h('button', { 'data-key': key, class: 'tool', title, 'aria-label': title, onclick: run }, image in ICONS ? icon(image as Icon) : image);
+  const tool = (key: string, image: Icon | string, title: string, run: () => void, label = '') =>
+    h(
+      'button',
+      { 'data-key': key, class: 'tool', title, 'aria-label': title, onclick: run },
+      image in ICONS ? icon(image as Icon) : image,
+      label && h('span', { class: 'label' }, label),
+    );
   const gap = () => h('span', { class: 'gap' });
   return [
     tool('back', 'back', w.back, () => page.run(undo(page))),
@@ -110,9 +116,9 @@ function tools(page: Page): HTMLElement[] {
     tool('direction', state.options.get().direction, w.direction, () => page.run(flip(page))),
     colourPicker(page),
     gap(),
-    tool('play', 'play', w.play, () => state.playing.set(!state.playing.get())),
-    tool('compare', 'compare', w.compareTitle, () => state.sheet.set('compare')),
-    tool('export', 'export', w.exportTitle, () => state.sheet.set('export')),
+    tool('play', 'play', w.play, () => state.playing.set(!state.playing.get()), w.playNow),
+    tool('compare', 'compare', w.compareTitle, () => state.sheet.set('compare'), w.compareNow),
+    tool('export', 'export', w.exportTitle, () => state.sheet.set('export'), w.exportNow),
     tool('theme', isDark ? 'sun' : 'moon', w.theme, () => state.theme.set(isDark ? light : dark)),
     tool('language', w.language, w.language, () => state.language.set(state.language.get() === 'en' ? 'zh' : 'en')),
     tool('palette', '⌘', w.habits.paletteKey, () => state.paletteOpen.set(true)),

@@ -146,7 +146,12 @@ export class Matcher {
 
   private byModule(xs: number[], ys: number[]): Pairs {
     const waiting = new Map<string, number[]>();
-    for (const y of ys) waiting.set(pathOf(this.b, y), [...(waiting.get(pathOf(this.b, y)) ?? []), y]);
+    for (const y of ys) {
+      const path = pathOf(this.b, y);
+      const known = waiting.get(path);
+      if (known) known.push(y);
+      else waiting.set(path, [y]);
+    }
     const pairs: Pairs = [];
     const rest: number[] = [];
     for (const x of xs) {
@@ -216,8 +221,10 @@ export class Matcher {
     for (const [x, y] of tried) [this.toB[x], this.toA[y]] = [y, x];
     // Only where a neighbour agrees and none contradicts.
     tried = this.keep(tried, (x, y) => this.agrees(x, y));
-    this.fresh.push(...tried);
-    this.log?.push(...tried);
+    for (const pair of tried) {
+      this.fresh.push(pair); // one by one: a hundred thousand are too many arguments
+      this.log?.push(pair);
+    }
     this.grow(growing);
   }
 
