@@ -18,6 +18,7 @@ from opscope.capture import Capture
 from opscope.errors import OpscopeError
 from opscope.export.registry import check_output
 from opscope.ir import PHASES
+from opscope.parts import part_of
 from opscope.tracers import registry
 from opscope.tracers.contract import RECORDS
 from opscope.tracers.leaving import told_if_killed
@@ -32,7 +33,7 @@ class Trace(click.Command):
     """Takes opscope's options before TARGET or directly after it; everything after them goes to the script."""
 
     with_value: tuple[str, ...] = (
-        *("-o", "--output", "--framework", "--how", "--steps", "--phase", "--input", "--values"),
+        *("-o", "--output", "--framework", "--how", "--steps", "--phase", "--input", "--values", "--part"),
     )
     flags: tuple[str, ...] = ("--train",)
 
@@ -86,9 +87,11 @@ def ours_first(args: list[str], with_value: Sequence[str], flags: Sequence[str])
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Record only the first N optimizer steps.")
 @click.option(
     "--values",
-    type=click.Choice(["stats"]),
-    help="Also keep statistics of every tensor that a script makes: NaN, infinite and zero numbers, min, max, rms.",
+    type=click.Choice(["stats", "full"]),
+    help="Also keep statistics of every tensor that a script makes: NaN, infinite and zero numbers, min, max, rms; "
+    "full: and every number of a --part.",
 )
+@click.option("--part", metavar="QUERY", help="With --values full: what to keep, such as 'scope:layers/3 op:mm'.")
 @click.option(
     "--phase",
     "phases",
@@ -106,6 +109,7 @@ def command(
     train: bool,
     steps: int | None,
     values: str | None,
+    part: str | None,
     phases: tuple[str, ...],
 ) -> None:
     """Run TARGET and capture everything it computes. TARGET is a script, package.module:callable, or, with
@@ -137,7 +141,13 @@ def command(
                 capture = trace_model(target, args, given, how=how, train=train)
         else:
             capture = _of_script(
-                target, args, framework, how, steps, values or False, lambda found: _save(found, out, place, wanted)
+                target,
+                args,
+                framework,
+                how,
+                steps,
+                (values or False, part),
+                lambda found: _save(found, out, place, wanted),
             )
     except ScriptFailed as failed:
         click.echo(failed.report, err=True, nl=False)
@@ -153,7 +163,7 @@ def _of_script(
     framework: str | None,
     how: str,
     steps: int | None,
-    values: bool | str,
+    values: tuple[bool | str, str | None],
     save: Callable[[Capture], None],
 ) -> ir.Capture:
     lost = f"{target} ended without a chance to save (killed, or crashed in C code): its recording is lost"
@@ -163,7 +173,7 @@ def _of_script(
             save(Capture.of(capture))
             is_saved()
 
-        return run_script(target, args, framework, how, steps, save_now, values)
+        return run_script(target, args, framework, how, steps, save_now, values[0], part=part_of(values[1]))
 
 
 def _records(how: str) -> bool:

@@ -22,7 +22,7 @@ from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from . import leaving, registry
-from .contract import Options
+from .contract import Options, Part
 from .failing import ended_by, report_of
 from .frames import frame_at
 from .imports import AfterImport
@@ -49,6 +49,7 @@ def run_script(
     save: Callable[[Capture], None] | None = None,
     values: bool | str = False,
     until_nan: bool = False,
+    part: Part | None = None,
 ) -> Capture:
     """Run a script, or `package.module:callable`, and return everything that it computed; with `steps`, only up to
     that many steps of the optimizers. The script runs to its end in any case. If it ends the process itself
@@ -62,12 +63,12 @@ def run_script(
             path,
             argv,
             place.parent,
-            _Recorder(framework, how, steps, values, until_nan, caller),
+            _Recorder(framework, how, steps, values, until_nan, part, caller),
             save,
         )
     split(path)
     return _run(
-        lambda: _call(path), path, argv, Path(), _Recorder(framework, how, steps, values, until_nan, caller), save
+        lambda: _call(path), path, argv, Path(), _Recorder(framework, how, steps, values, until_nan, part, caller), save
     )
 
 
@@ -213,6 +214,7 @@ class _Recorder:
         steps: int | None,
         values: bool | str,
         until_nan: bool,
+        part: Part | None,
         caller: FrameType,
     ) -> None:
         able = [name for name in registry.FRAMEWORKS if how in registry.load(name).records]
@@ -226,6 +228,7 @@ class _Recorder:
         self._steps = steps
         self._values = values
         self._until_nan = until_nan
+        self._part = part
         self._caller = caller
         self._sessions: dict[str, Session] = {}
         self.warnings: list[str] = []
@@ -235,7 +238,9 @@ class _Recorder:
             return
         tracer = registry.load(framework)
         after_step = (lambda: self._next(framework)) if self._until_nan else None
-        options = Options(self._caller, how=self._how, steps=self._steps, values=self._values, after_step=after_step)
+        options = Options(
+            self._caller, how=self._how, steps=self._steps, values=self._values, part=self._part, after_step=after_step
+        )
         tracer.check(options)
         self._sessions[framework] = tracer.start(options)
 
