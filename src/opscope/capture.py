@@ -68,7 +68,8 @@ class Capture(ir.Capture):
 
     def join(self, profile: str | os.PathLike[str]) -> Capture:
         """The same capture with the times of a measured profile of the same program: a Chrome trace of
-        `torch.profiler`; or with what a snapshot of `torch.cuda.memory` says was alive at its peak. docs/profiles.md says how operators and kernels are found, and what is left over.
+        `torch.profiler`; or with what a snapshot of `torch.cuda.memory` says was alive at its peak. docs/profiles.md
+        says how operators, kernels and memory are found, and what is left over.
 
         >>> cap.join("trace.json.gz").stats()                            # doctest: +SKIP
         """

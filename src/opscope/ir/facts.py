@@ -78,7 +78,7 @@ PROFILE = Fact(
     ),
 )
 SPLIT = Fact(
-    "time split",
+    "split",
     "Where the time of a profiled run went: work, overlap, and why devices were idle.",
     ("row",),
     (

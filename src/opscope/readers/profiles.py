@@ -40,5 +40,6 @@ def not_taken(path: Path, format: str) -> BadInput:
     """What to say of a profile that a capture of this format has no use for."""
     return BadInput(
         f"{path}: not a profile that can be joined to this capture ({format}): opscope reads Chrome traces of "
-        "torch.profiler (Kineto) and snapshots of torch.cuda.memory. Jittor's and Hidet's reports belong to captures of these frameworks"
+        "torch.profiler (Kineto) and snapshots of torch.cuda.memory. Jittor's and Hidet's reports belong to captures "
+        "of these frameworks"
     )

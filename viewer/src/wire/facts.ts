@@ -218,7 +218,7 @@ export const FACTS = {
   /** How much of a measured profile found its place in the graph: kernels by evidence, and by name those without. */
   profile: { name: 'profile', by: ['row'], of: 'graph', columns: { evidence: 'column evidence', name: 'column name', reason: 'column reason', kernels: 'column kernels', time: 'column time', 'with module': 'column with module', 'with line': 'column with line' } },
   /** Where the time of a profiled run went: work, overlap, and why devices were idle. */
-  time split: { name: 'time split', by: ['row'], of: 'graph', columns: { name: 'column name', time: 'column time', count: 'column count', explanation: 'column explanation' } },
+  split: { name: 'split', by: ['row'], of: 'graph', columns: { name: 'column name', time: 'column time', count: 'column count', explanation: 'column explanation' } },
   /** Memory that an allocator had handed out when most was alive, or when it refused to hand out more. */
   blocks: { name: 'blocks', by: ['row'], of: 'graph', columns: { value: 'column value', bytes: 'column bytes', class: 'column class', evidence: 'column evidence', stack: 'column stack' } },
   /** What every operator costs; docs/stats.md defines the figures. */

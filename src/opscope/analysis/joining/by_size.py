@@ -2,13 +2,14 @@
 
 Allocations come in the order in which operators make their results, and ask for as many bytes as a result has: the two
 sequences of sizes are nearly equal, and what lies between is looked for by its size. What was held before the history
-begins is known by its size alone, so of parameters of one size it is not known which is which, only that these are they.
+begins is known by its size alone: of parameters of one size it is not known which is which, only that these are they.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from .sequences import aligned
 Kind = TypeVar("Kind", bound=Capture)
 
 BY_ORDER, BY_SIZE = "by size and order", "by size"
+_HELD = ("parameter", "buffer", "state", "input", "constant", "gradient")  # classes of what is there before a step
 _NEAR = 64  # allocations around that are looked through for a size
 _LEAST_RUN = 0.5  # of what a graph makes that a part of the history must have to be one run of it
 
@@ -43,8 +45,7 @@ def join_memory(capture: Kind, history: Allocations, name: str) -> Kind:
     found = _Matching(graph, memory, history)
     if not found.matched and not found.held:
         raise BadInput(f"{name}: a memory snapshot of another program: no allocation has the size of any value here")
-    joined: Any = capture.__class__(**{**vars(capture), "tables": dict(capture.tables)})
-    joined.warnings = [*capture.warnings, *history.warnings]
+    joined = replace(capture, tables=dict(capture.tables), warnings=[*capture.warnings, *history.warnings])
     joined.add(found.blocks())
     joined.add(found.along())
     return joined
@@ -98,9 +99,7 @@ class _Matching:
     def _match_held(self) -> None:
         """What was there before, by the number of blocks and values of one size."""
         memory = self._memory
-        kept = {
-            MEMORY_CLASSES.index(name) for name in ("parameter", "buffer", "state", "input", "constant", "gradient")
-        }
+        kept = {MEMORY_CLASSES.index(name) for name in _HELD}
         free: dict[int, list[int]] = defaultdict(list)
         used = {match.row for match in self.matched.values()}
         for row in range(len(memory.owner) - 1, -1, -1):

@@ -1,7 +1,7 @@
 """Where the time of a profiled run went, apart: kernels, copies, communication, overlap, and why a device was idle.
 
-Each figure is counted from the trace's own beginnings and ends; none is an estimate. A device waits for the CPU where the
-call that started its next piece of work was not over when the device ran out of work.
+Each figure is counted from the trace's own beginnings and ends; none is an estimate. A device waits for the CPU where
+the call that started its next piece of work was not over when the device ran out of work.
 """
 
 from __future__ import annotations
