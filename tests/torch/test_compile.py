@@ -220,6 +220,38 @@ def test_recompilations_say_what_failed() -> None:
     assert any("expected 4, actual 5" in text for text in capture.warnings)
 
 
+def test_code_that_is_compiled_for_one_module_after_another_can_be_saved(tmp_path: Path) -> None:
+    """Some of its compilations are recompilations, others are only the first of ours."""
+
+    class Wave(nn.Module):
+        def __init__(self, kind: str) -> None:
+            super().__init__()
+            self.kind = kind
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x.sin()
+            if self.kind == "breaks":
+                torch._dynamo.graph_break()
+            return x.cos()
+
+    class Waves(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.ModuleList(Wave(kind) for kind in ("plain", "breaks", "plain"))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for part in self.parts:
+                x = part(x)
+            return x
+
+    counted: list[int] = []
+    for _ in range(2):
+        capture = opscope.trace(Waves(), torch.randn(3), how="compile")
+        capture.save(tmp_path / "waves.opscope")
+        counted.append(summary.info(opscope.open(tmp_path / "waves.opscope"))["recompiles"])
+    assert counted == [1, 1]
+
+
 def test_checkpointed_blocks_say_why_they_run_again() -> None:
     model, x = Net(checkpointed=True), torch.randn(4, 8)
     capture = opscope.trace(model, x, how="compile")
@@ -293,3 +325,19 @@ def test_a_script_and_its_log_say_the_same(tmp_path: Path) -> None:
     # The log does not say modules: what is found without is what the process knows.
     dynamo = {node.name: node.path.partition("/")[2] for node in read.stage("dynamo").graph.nodes}
     assert dynamo == {node.name: node.path.partition("/")[2] for node in by_name["dynamo"].nodes}
+
+
+def test_the_example(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "torch_compile.py"
+    ran = subprocess.run(
+        [sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert "cpp_fused_gelu_mul_sigmoid" in ran.stdout
+    from opscope.analysis.diff.kernels import compare_kernels
+
+    found = compare_kernels(*(opscope.open(tmp_path / f"{name}.opscope") for name in ("step", "careless")))
+    assert found is not None
+    (split,) = [change for change in found.changes if change.kind == "split"]
+    assert (split.module, split.added) == ("net/1", ("aten.sort",))
+    assert "torch.ops.aten.sort.stable" in split.reason

@@ -38,7 +38,17 @@ def annotate(capture: Kind, *, costs: bool = True) -> Kind:
     what `opscope stats` says today; a stage that cannot be counted has none, and a warning says why.
     """
     found = with_changes(capture) if _comparable(capture) else capture
-    return with_origins(with_costs(found) if costs else found)
+    return with_origins(with_costs(found) if costs else with_kinds(found))
+
+
+def with_kinds(capture: Kind) -> Kind:
+    """The capture with what its operators do, which a drawing needs: it costs next to nothing."""
+    tables = {name: table for name, table in capture.tables.items() if table.fact != KINDS.name}
+    named = replace(capture, tables=tables)
+    for number, stage in enumerate(capture.stages):
+        for table in _kinds(number, stage.graph, capture.origin.framework):
+            named.add(table)
+    return named
 
 
 def _comparable(capture: Capture) -> bool:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -23,6 +24,7 @@ from opscope.tracers import registry
 from opscope.tracers.contract import RECORDS
 from opscope.tracers.leaving import told_if_killed
 from opscope.tracers.script import ScriptFailed, is_file, run_script
+from opscope.tracing import joined
 
 from .inputs import GRAMMAR, Input, parse
 from .progress import progress
@@ -93,6 +95,11 @@ def ours_first(args: list[str], with_value: Sequence[str], flags: Sequence[str])
 )
 @click.option("--part", metavar="QUERY", help="With --values full: what to keep, such as 'scope:layers/3 op:mm'.")
 @click.option(
+    "--times",
+    is_flag=True,
+    help="Also measure: PyTorch's profiler runs beside the recorder (kernels on a GPU, calls on the CPU).",
+)
+@click.option(
     "--phase",
     "phases",
     multiple=True,
@@ -110,6 +117,7 @@ def command(
     steps: int | None,
     values: str | None,
     part: str | None,
+    times: bool,
     phases: tuple[str, ...],
 ) -> None:
     """Run TARGET and capture everything it computes. TARGET is a script, package.module:callable, or, with
@@ -127,6 +135,8 @@ def command(
     _check(target, how, given, train, steps)
     if values and (given or train or how not in RECORDS):
         raise OpscopeError("--values works only for scripts: a model is called once (in Python: opscope.record)")
+    if times and (given or train or how not in RECORDS):
+        raise OpscopeError("--times works only for scripts: a model is called once (in Python: opscope.record)")
     if how == "all":
         _all(target, args, given, out, wanted)
         return
@@ -143,11 +153,13 @@ def command(
             capture = _of_script(
                 target,
                 args,
-                framework,
-                how,
-                steps,
-                (values or False, part),
                 lambda found: _save(found, out, place, wanted),
+                framework=framework,
+                how=how,
+                steps=steps,
+                values=values or False,
+                part=part_of(part),
+                times=times,
             )
     except ScriptFailed as failed:
         click.echo(failed.report, err=True, nl=False)
@@ -160,11 +172,8 @@ def command(
 def _of_script(
     target: str,
     args: tuple[str, ...],
-    framework: str | None,
-    how: str,
-    steps: int | None,
-    values: tuple[bool | str, str | None],
     save: Callable[[Capture], None],
+    **options: Any,
 ) -> ir.Capture:
     lost = f"{target} ended without a chance to save (killed, or crashed in C code): its recording is lost"
     with told_if_killed(lost) as is_saved, progress(tracers.operators_so_far):
@@ -173,7 +182,7 @@ def _of_script(
             save(Capture.of(capture))
             is_saved()
 
-        return run_script(target, args, framework, how, steps, save_now, values[0], part=part_of(values[1]))
+        return run_script(target, args, save=save_now, join=joined, **options)
 
 
 def _records(how: str) -> bool:

@@ -22,11 +22,11 @@ from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from . import leaving, registry
-from .contract import Options, Part
+from .contract import DEVICE, Options, Part
 from .failing import ended_by, report_of
 from .frames import frame_at
 from .imports import AfterImport
-from .session import NothingRecorded, Session
+from .session import Join, NothingRecorded, Session
 
 
 class ScriptFailed(OpscopeError):
@@ -50,26 +50,20 @@ def run_script(
     values: bool | str = False,
     until_nan: bool = False,
     part: Part | None = None,
+    times: bool = False,
+    join: Join | None = None,
 ) -> Capture:
     """Run a script, or `package.module:callable`, and return everything that it computed; with `steps`, only up to
     that many steps of the optimizers. The script runs to its end in any case. If it ends the process itself
     (`os._exit`), nothing can be returned: then `save` is called. `until_nan` ends the script after the first step of an
-    optimizer that saw a NaN; of the steps before it nothing is kept."""
-    caller = frame_at(0)
+    optimizer that saw a NaN; of the steps before it nothing is kept. `times`: measure, with the framework's profiler
+    where opscope runs it; `join` lays what that measured on the capture."""
+    recorder = _Recorder(framework, how, steps, values, until_nan, part, times, join, frame_at(0))
     if is_file(path):
         place = Path(path).absolute()
-        return _run(
-            lambda: execute(place),
-            path,
-            argv,
-            place.parent,
-            _Recorder(framework, how, steps, values, until_nan, part, caller),
-            save,
-        )
+        return _run(lambda: execute(place), path, argv, place.parent, recorder, save)
     split(path)
-    return _run(
-        lambda: _call(path), path, argv, Path(), _Recorder(framework, how, steps, values, until_nan, part, caller), save
-    )
+    return _run(lambda: _call(path), path, argv, Path(), recorder, save)
 
 
 class Refused(OpscopeError):
@@ -145,7 +139,8 @@ def _run(
             save(recorder.finish(path))
 
     try:
-        with as_main(path, argv, folder), leaving.stopped_by_signals(), leaving.before_exit(save_now):
+        with as_main(path, argv, folder), leaving.stopped_by_signals() as begin, leaving.before_exit(save_now):
+            recorder.when_started = begin
             try:
                 with recorder.watching_imports():
                     held.append(body())
@@ -215,6 +210,8 @@ class _Recorder:
         values: bool | str,
         until_nan: bool,
         part: Part | None,
+        times: bool,
+        join: Join | None,
         caller: FrameType,
     ) -> None:
         able = [name for name in registry.FRAMEWORKS if how in registry.load(name).records]
@@ -229,8 +226,11 @@ class _Recorder:
         self._values = values
         self._until_nan = until_nan
         self._part = part
+        self._times = times
+        self._join = join
         self._caller = caller
         self._sessions: dict[str, Session] = {}
+        self.when_started: Callable[[], None] = lambda: None
         self.warnings: list[str] = []
 
     def start(self, framework: str) -> None:
@@ -238,11 +238,19 @@ class _Recorder:
             return
         tracer = registry.load(framework)
         after_step = (lambda: self._next(framework)) if self._until_nan else None
+        times: bool | str = self._times and (DEVICE if tracer.profiles else True)
         options = Options(
-            self._caller, how=self._how, steps=self._steps, values=self._values, part=self._part, after_step=after_step
+            self._caller,
+            how=self._how,
+            steps=self._steps,
+            values=self._values,
+            part=self._part,
+            times=times,
+            after_step=after_step,
         )
         tracer.check(options)
         self._sessions[framework] = tracer.start(options)
+        self.when_started()
 
     def _next(self, framework: str) -> None:
         """A step is over, and none of its numbers were NaN: the next one is recorded from the beginning."""
@@ -286,7 +294,10 @@ class _Recorder:
         failures: list[str] = []
         for name, session in reversed(list(self._sessions.items())):
             try:
-                captures[name] = session.finish()
+                capture = session.finish()
+                if self._join is not None and session.measured is not None:
+                    capture = self._join(capture, session.measured)
+                captures[name] = capture
             except NothingRecorded as reason:
                 reasons.append(str(reason))
             except Exception as error:  # ours; the other frameworks' recordings are not to be lost with it

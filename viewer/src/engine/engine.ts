@@ -767,7 +767,7 @@ function isLikeFolded({ tree, repeats, capture }: View, group: number): boolean 
 }
 
 /** Data that comes in is a box of its own; parameters are inside their operator unless they are pulled out. */
-function inputsOf(view: View): Int32Array {
+export function inputsOf(view: View): Int32Array {
   const { graph, options, cut } = view;
   const isRead = (value: number) => !cut || row(view.readers, value).some((use) => !cut.gone[graph.useNode[use]!]);
   const coming = comingIn(view);

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from opscope.analysis.times import Clocks, GroupTimes, Times
+from opscope.analysis.times import Clocks, GroupTimes, InAll, Times
 from opscope.analysis.values import Figure, OwnFigures
 from opscope.ir import Gap, Graph, Value
 from opscope.ir.attributes import WITHOUT_RECORDER
@@ -81,6 +81,7 @@ class GraphStats:
         times: Times | None = None,
         kernel_times: GroupTimes | None = None,
         clocks: Clocks | None = None,
+        in_all: InAll | None = None,
         gaps: Sequence[Gap] = (),
         figures: Mapping[str, Figure] | None = None,
         own: Mapping[str, OwnFigures] | None = None,
@@ -90,6 +91,7 @@ class GraphStats:
         self.guesses = tuple(guesses)
         self.times = times  # measured by operator, where the capture has that
         self.kernel_times = kernel_times
+        self.in_all = in_all  # of a profile that is on several stages
         self.clocks = clocks  # measured by a profile, on devices and on the CPU
         self.gaps = tuple(gaps)
         self.figures = figures or {}  # measured of values
@@ -169,9 +171,18 @@ class GraphStats:
         if self.clocks is None:
             return {}
         cpu = self.clocks.cpu[np.isfinite(self.clocks.cpu)]
-        return {
+        own = {
             "gpu_seconds": float(self.clocks.gpu.sum()),
             "cpu_seconds": float(cpu.sum()) if len(cpu) else None,
+        }
+        if self.in_all is None:
+            return own
+        # The total is that of the profile; the rows are those of one stage.
+        return {
+            "gpu_seconds": self.in_all.gpu,
+            "cpu_seconds": self.in_all.cpu,
+            "stage_gpu_seconds": own["gpu_seconds"],
+            "stage_cpu_seconds": own["cpu_seconds"],
         }
 
     def totals(self) -> dict[str, Any]:
