@@ -10,7 +10,6 @@ import pytest
 from opscope.export import page
 
 STAND_IN = {"viewer.js": b"/* js </script> <!-- */", "viewer.css": b"/* css </style> */", "engine.js": b"/* engine */"}
-_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 BUILT = all((files("opscope") / "_viewer" / name).is_file() for name in STAND_IN)
 
 
@@ -20,7 +19,6 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def program(*args: str) -> list[str]:
-    """The command line, in a process of its own, which Ctrl-C ends: tests that run in the background ignore it, and so
-    would what they start."""
+    """The command line, in a process of its own."""
     patch = "" if BUILT else f"import opscope.export.page as page; page.asset = {STAND_IN!r}.__getitem__; "
-    return [sys.executable, "-c", f"{_CTRL_C}{patch}from opscope.cli import main; main()", *args]
+    return [sys.executable, "-c", f"{patch}from opscope.cli import main; main()", *args]

@@ -167,10 +167,10 @@ def test_lines_belong_to_their_stage() -> None:
     assert [lines_of(both, number, "code") for number in (0, 1)] == [[], [(3, 0)]]
 
 
-@pytest.mark.parametrize("name", ["breaks-v1", "joint-v1"])
-def test_files_of_version_1_say_the_same(name: str) -> None:
+@pytest.mark.parametrize("name", ["breaks-v1", "joint-v1", "joint-v2"])
+def test_files_of_earlier_versions_say_the_same(name: str) -> None:
     older = opscope.open(DATA / "older" / f"{name}.opscope")
-    newer = opscope.open(DATA / "page" / f"{name.removesuffix('-v1')}.opscope")
+    newer = opscope.open(DATA / "page" / f"{name[:-3]}.opscope")
     assert older.text() == newer.text()
     for number, (before, after) in enumerate(zip(older.stages, newer.stages, strict=True)):
         assert before.listings == after.listings

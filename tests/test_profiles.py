@@ -267,3 +267,23 @@ def test_sharing_out_is_monotone_and_leaves_no_place_empty(items: int, places: i
     if items and places:
         assert found == sorted(found)
         assert set(found) == set(range(min(items, places)))
+
+
+def test_two_profiles_are_compared_by_operator_and_module(tmp_path: Path):
+    from opscope.analysis.diff.limits import parse
+    from opscope.analysis.diff.times import compare_times, exceeded_time
+
+    eager = opscope.open(EAGER)
+    compiled = opscope.open(LOGS[COMPILED], profile=COMPILED)
+    found = compare_times(eager, compiled)
+    assert found is not None
+    assert found.clock == "gpu"
+    assert found.before == pytest.approx(0.030559357, abs=1e-9)
+    assert found.after == pytest.approx(0.0107469, abs=1e-9)
+    # The rows are all of the time: nothing is counted twice.
+    assert sum(row.before or 0 for row in found.operators) == pytest.approx(found.before)
+    assert sum(row.after or 0 for row in found.operators) == pytest.approx(found.after)
+    assert exceeded_time(parse("time>-10%"), eager, compiled) is None
+    assert "30,559" in (exceeded_time(parse("time<-50%"), eager, compiled) or "")
+    with pytest.raises(OpscopeError, match="nothing that fits"):
+        exceeded_time(parse("time(op:no_such_operator)>+5%"), eager, compiled)

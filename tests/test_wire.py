@@ -55,8 +55,8 @@ def test_the_same_capture_gives_the_same_bytes(saved: Path) -> None:
 
 
 def test_a_newer_version_is_refused_with_a_clear_word(saved: Path) -> None:
-    rewrite(saved, {}, opscope=3)
-    with pytest.raises(opscope.BadInput, match=r"newer opscope \(file version 3; this one reads up to 2\): upgrade"):
+    rewrite(saved, {}, opscope=4)
+    with pytest.raises(opscope.BadInput, match=r"newer opscope \(file version 4; this one reads up to 3\): upgrade"):
         opscope.open(saved)
 
 
@@ -109,10 +109,10 @@ def test_types_of_columns_are_checked(saved: Path) -> None:
         ({"/etc/evil": b"x"}, {}, "points outside the file"),
         ({"manifest.json": b"[]"}, {}, "not the manifest of an opscope file"),
         ({"manifest.json": b"[" * 100_000}, {}, "not the manifest of an opscope file"),
-        ({}, {"stages": [{"name": "x"}]}, "does not fit version 2"),
-        ({}, {"stages": 5}, "does not fit version 2"),
-        ({}, {"origin": {"format": "a", "colour": "b"}}, "does not fit version 2"),
-        ({}, {"graphs": [{"links": ["grad"], "groups": [], "bodies": [{"graph": 0}]}]}, "does not fit version 2"),
+        ({}, {"stages": [{"name": "x"}]}, "does not fit version 3"),
+        ({}, {"stages": 5}, "does not fit version 3"),
+        ({}, {"origin": {"format": "a", "colour": "b"}}, "does not fit version 3"),
+        ({}, {"graphs": [{"links": ["grad"], "groups": [], "bodies": [{"graph": 0}]}]}, "does not fit version 3"),
     ],
 )
 def test_damaged_files_are_refused_in_words(

@@ -36,7 +36,7 @@ def text() -> str:
 
 def _lines() -> Iterator[str]:
     from opscope import wire
-    from opscope.ir import attributes, chains, dtypes, enumerations, facts, spellings
+    from opscope.ir import attributes, chains, dtypes, enumerations, facts, measurements, spellings
 
     yield "// What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit."
     yield ""
@@ -45,6 +45,9 @@ def _lines() -> Iterator[str]:
     yield "/** A chain of scopes that is longer than both ends together is printed as these; a label at most so long. */"
     yield f"export const CHAIN_ENDS = {chains.ENDS};"
     yield f"export const LONGEST_LABEL = {chains.LONGEST_LABEL};"
+    yield ""
+    yield "/** Counts of exponents: ranges of so many powers of two, from 2 to this one on. */"
+    yield f"export const EXPONENTS = {{ width: {measurements.WIDTH}, lowest: {measurements.LOWEST} }};"
     for name, member in ENUMERATIONS.items():
         yield ""
         yield f"export const {name} = {_array(getattr(enumerations, name))} as const;"

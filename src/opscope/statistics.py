@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from opscope import ir
 from opscope.analysis.binding import bind
 from opscope.analysis.costs.columns import Row
@@ -15,7 +17,7 @@ from opscope.analysis.costs.parameters import Parameter
 from opscope.analysis.costs.report import Report, report
 from opscope.analysis.costs.roofline import Roofline, roofline
 from opscope.analysis.costs.stats import GraphStats
-from opscope.analysis.times import clocks, kernel_times, node_times
+from opscope.analysis.times import clocks, in_all, kernel_times, node_times
 from opscope.analysis.values import own_figures, value_figures
 from opscope.export import cost_tables
 from opscope.ops import formula
@@ -138,7 +140,7 @@ def stats(target: Any, *args: Any, train: bool = False, fake: bool | None = None
     from opscope.tracers import counting
 
     found = counting.count(target, args, kwargs, train=train, fake=fake)
-    held = [Parameter(*row, is_used=True) for row in found.held]
+    held = [Parameter(*row[:-1], is_used=True, is_taken=row.is_taken) for row in found.held]
     return of_capture(found.capture, held=held, guesses=found.guesses)
 
 
@@ -149,8 +151,9 @@ def of_capture(
     held: Sequence[Parameter] = (),
     guesses: Sequence[str] = (),
 ) -> Stats:
-    """The statistics of one stage of a capture (the first, unless named), with the times that were measured."""
-    chosen = capture.stage(stage)
+    """The statistics of one stage of a capture, with the times that were measured. Unless it is named: the first, or,
+    where a profile was joined to others than that, the one that took the most time."""
+    chosen = capture.stage(stage) if stage is not None else _measured_most(capture) or capture.stage(None)
     number = capture.stages.index(chosen)
     return Stats(
         chosen.graph,
@@ -160,10 +163,19 @@ def of_capture(
         times=node_times(capture, number),
         kernel_times=kernel_times(capture, number),
         clocks=clocks(capture, number),
+        in_all=in_all(capture) if stage is None else None,
         gaps=ir.gaps_of(capture, number),
         figures=value_figures(capture, number),
         own=own_figures(capture, number),
     )
+
+
+def _measured_most(capture: ir.Capture) -> ir.Stage | None:
+    """Of a profile that is on several stages, none of them the first, the one with the most seconds."""
+    found = {number: clock for number in range(len(capture.stages)) if (clock := clocks(capture, number)) is not None}
+    if not found or ((first := found.get(0)) is not None and (first.gpu_known.any() or np.isfinite(first.cpu).any())):
+        return None
+    return capture.stages[max(found, key=lambda number: (float(found[number].gpu.sum()), -number))]
 
 
 def _none_given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from opscope import ir, tracers
 from opscope.capture import Capture
+from opscope.errors import OpscopeError
 
 
 def trace(target: Any, *args: Any, how: str = "auto", **kwargs: Any) -> Capture:
@@ -75,11 +76,16 @@ def record(
         how=how,
         values=values,
         times=times,
-        join=_joined,
+        join=joined,
     )
 
 
-def _joined(capture: ir.Capture, measured: ir.Capture) -> ir.Capture:
+def joined(capture: ir.Capture, measured: ir.Capture) -> ir.Capture:
+    """A recording with what a profiler measured meanwhile."""
     from opscope.analysis.joining import join
 
-    return join(capture, measured)
+    try:
+        return join(capture, measured, "the profiler")
+    except OpscopeError as error:  # what was recorded is not to be lost with it
+        capture.warnings.append(f"the times could not be joined: {error}")
+        return capture

@@ -220,6 +220,38 @@ def test_recompilations_say_what_failed() -> None:
     assert any("expected 4, actual 5" in text for text in capture.warnings)
 
 
+def test_code_that_is_compiled_for_one_module_after_another_can_be_saved(tmp_path: Path) -> None:
+    """Some of its compilations are recompilations, others are only the first of ours."""
+
+    class Wave(nn.Module):
+        def __init__(self, kind: str) -> None:
+            super().__init__()
+            self.kind = kind
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x.sin()
+            if self.kind == "breaks":
+                torch._dynamo.graph_break()
+            return x.cos()
+
+    class Waves(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.ModuleList(Wave(kind) for kind in ("plain", "breaks", "plain"))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for part in self.parts:
+                x = part(x)
+            return x
+
+    counted: list[int] = []
+    for _ in range(2):
+        capture = opscope.trace(Waves(), torch.randn(3), how="compile")
+        capture.save(tmp_path / "waves.opscope")
+        counted.append(summary.info(opscope.open(tmp_path / "waves.opscope"))["recompiles"])
+    assert counted == [1, 1]
+
+
 def test_checkpointed_blocks_say_why_they_run_again() -> None:
     model, x = Net(checkpointed=True), torch.randn(4, 8)
     capture = opscope.trace(model, x, how="compile")

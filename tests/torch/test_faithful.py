@@ -102,6 +102,33 @@ def test_flex_attention() -> None:
     assert not any("torch.compile" in warning for warning in cap.all_warnings())  # the user compiled nothing
 
 
+def test_control_flow_whose_branches_hold_parameters() -> None:
+    """`torch.cond` compiles its branches, also where the compiler is bypassed."""
+
+    class Branches(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.a(x)
+            return torch.cond(x.sum() > 0, lambda x: self.b(x), lambda x: x.sin(), (x,))
+
+    model, x = Branches(), torch.randn(4, 8)
+    expected = model(x)
+    with opscope.record(model, how="record") as cap:
+        found = model(x)
+        found.sum().backward()
+    assert torch.equal(found, expected)
+    (branch,) = [node for node in cap.graph.nodes if node.op == "cond" and node.phase == "forward"]
+    assert {"b.weight", "b.bias"} <= {value.name for value in branch.inputs if value is not None}
+    for train in (False, True):
+        assert opscope.stats(model, x, train=train).unknown_ops == {"cond": 1 + train}
+    with opscope.record(model) as cap:
+        model(x)
+    assert not cap.all_warnings()
+
+
 # -- the model is as before ------------------------------------------------------------------------------
 
 

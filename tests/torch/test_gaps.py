@@ -265,6 +265,90 @@ def test_a_class_that_hides_its_operators_is_marked() -> None:
     assert "Hiding" in stats.gaps[0].reason
 
 
+class Foreign(torch.Tensor):
+    """Holds a tensor that it shows to nobody, and lets numpy multiply."""
+
+    def __new__(cls, inner: Tensor) -> Foreign:
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner: Tensor) -> None:
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        held = [item.inner if isinstance(item, Foreign) else item for item in args]
+        if func is torch.ops.aten.addmm.default:
+            bias, a, b = (tensor.detach().numpy() for tensor in held)
+            return Foreign(torch.from_numpy(bias + a @ b))
+        out = func(*held, **(kwargs or {}))
+        return Foreign(out) if isinstance(out, Tensor) else out
+
+
+def test_a_class_that_computes_elsewhere_is_marked() -> None:
+    stats = opscope.stats(mlp().requires_grad_(False), Foreign(torch.randn(4, 8)))
+    assert stats.total.at_least
+    assert {gap.op for gap in stats.gaps} == {"aten.addmm"}
+
+
+def test_questions_to_jagged_tensors_are_no_gaps() -> None:
+    model = mlp()
+    jagged = torch.nested.nested_tensor([torch.randn(2, 8), torch.randn(5, 8)], layout=torch.jagged)
+    with opscope.record(model) as cap:
+        model(jagged).values().sum().backward()
+    stats = cap.stats()
+    assert (stats.total.macs, stats.total.at_least) == (3 * 7 * 192 - 7 * 128, False)
+    assert not stats.gaps
+
+
+class Reads(nn.Module):
+    """Reads its parameters in ways that no dispatch mode sees."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way, self.used = way, nn.Linear(8, 8)
+        self.odd, self.never = nn.Linear(8, 8), nn.Linear(8, 8)
+        if way == "class":
+            self.odd.weight = nn.Parameter(Foreign(torch.randn(8, 8)), requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.used(x)
+        match self.way:
+            case "list":
+                return x * self.odd.weight.tolist()[0][0] + self.odd.bias
+            case "class":
+                return x @ self.odd.weight + self.odd.bias
+            case "module":
+                with torch._C._DisableTorchDispatch():
+                    return self.odd(x)
+            case "modes":
+                with torch.utils._python_dispatch._disable_current_modes():
+                    return self.odd(x)
+            case _:
+                return torch.cond(x.sum() == x.sum(), lambda x: self.odd(x), lambda x: x + 1, (x,))
+
+
+@pytest.mark.parametrize("fake", [False, True])
+@pytest.mark.parametrize("way", ["list", "class", "module", "modes", "branch"])
+def test_a_parameter_that_may_be_read_unseen_is_not_called_unused(way: str, fake: bool) -> None:
+    model, x = Reads(way), torch.randn(4, 8)
+    plain = nn.Module.__getattr__
+    if fake and way in ("list", "class"):  # which need numbers
+        return
+    stats = opscope.stats(model, x, fake=fake)
+    assert nn.Module.__getattr__ is plain
+    total = stats.totals()
+    assert not [name for name in total["params_unused"] if name.startswith("odd.")]
+    if way == "branch":  # what its branches hold is read by torch.cond, of which not more is known
+        assert stats.unknown_ops == {"cond": 1}
+        return
+    assert "odd.weight" in total["params_may_be_used"]
+    assert total["params_unused"] == ["never.weight", "never.bias"] or total["at_least"]
+    assert "Perhaps unused" in str(stats)
+    if way in ("module", "modes"):
+        assert [gap.reason for gap in stats.gaps] == ["the module was called while dispatch modes were disabled"]
+        assert [row["path"] for row in stats.by_module(depth=2).rows if row["unknown"]] == ["odd"]
+
+
 _RANKS = """
 import os, sys, torch, torch.distributed as dist, torch.multiprocessing as mp
 from torch import nn

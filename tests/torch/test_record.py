@@ -470,3 +470,22 @@ def test_saving_and_opening_keeps_all(tmp_path: Any) -> None:
         F.relu(model(torch.randn(2, 4))).sum().backward()
     cap.save(tmp_path / "step.opscope")
     assert opscope.open(tmp_path / "step.opscope").text() == annotate(cap).text()
+
+
+def test_the_profiler_measures_beside_the_recorder():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Flatten(), nn.LazyLinear(2))
+    x = torch.randn(2, 3, 8, 8)
+    model(x)
+    optimizer = torch.optim.AdamW(model.parameters())
+    with opscope.record(model, optimizer=optimizer, times="device") as cap:
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+    assert not cap.warnings
+    (times,) = (table for table in cap.tables.values() if table.fact == "times")
+    # Every operator was marked while it ran, backward and optimizer included: none is matched by its name.
+    assert times.index.tolist() == list(range(cap.graph.n_nodes))
+    assert (times.columns["cpu"].values > 0).all()
+    with pytest.raises(opscope.OpscopeError, match="not known"):
+        opscope.record(model, times="gpu")

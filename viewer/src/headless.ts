@@ -5,7 +5,7 @@ import './headless/globals.ts';
 import type { SceneIndex } from './picture/spatial.ts';
 import { dark, light } from './draw/theme.ts';
 import { row } from './wire/csr.ts';
-import { Engine } from './engine/engine.ts';
+import { Engine, inputsOf } from './engine/engine.ts';
 import type { Picture, ViewOptions } from './engine/messages.ts';
 import { visible } from './engine/visible.ts';
 import { PHASES } from './scene.ts';
@@ -161,12 +161,13 @@ function openAt(engine: Engine, depths: Map<number, number>): Uint8Array {
 
 /** How many boxes a picture of these depths has, without laying it out. */
 function boxesAt(engine: Engine, depths: Map<number, number>, unfolded = false): number {
-  const { tree, graph, flow, repeats } = engine['view'];
+  const view = engine['view'];
+  const { tree, graph, flow, repeats } = view;
   const shown = {
     open: openAt(engine, depths),
     unfolded: new Uint8Array(tree.groups).fill(unfolded ? 1 : 0),
     repeats,
-    inputs: graph.inputs.filter((value) => graph.role[value] === 0),
+    inputs: inputsOf(view),
     weight: () => 0,
   };
   return visible({ ...graph, ...flow }, tree, shown).count;

@@ -14,7 +14,7 @@ import numpy as np
 
 from opscope.errors import OpscopeError
 from opscope.ir import ROLE_ID, Capture, Column, Graph, Table, column, frozen, gaps_of
-from opscope.ir.facts import COSTS, KINDS, LIFETIMES, PARAMETERS
+from opscope.ir.facts import COSTS, KINDS, LIFETIMES, ORIGINS, PARAMETERS, VALUES
 from opscope.ops import family_of, kinds_of
 
 from .costs.memory import Memory, activations_by_node
@@ -22,6 +22,7 @@ from .costs.operators import CostTable
 from .costs.parameters import Parameters, first_users
 from .costs.stats import GraphStats
 from .diff import with_changes
+from .origins import Origin, origins
 
 Kind = TypeVar("Kind", bound=Capture)
 
@@ -37,7 +38,17 @@ def annotate(capture: Kind, *, costs: bool = True) -> Kind:
     what `opscope stats` says today; a stage that cannot be counted has none, and a warning says why.
     """
     found = with_changes(capture) if _comparable(capture) else capture
-    return with_costs(found) if costs else found
+    return with_origins(with_costs(found) if costs else with_kinds(found))
+
+
+def with_kinds(capture: Kind) -> Kind:
+    """The capture with what its operators do, which a drawing needs: it costs next to nothing."""
+    tables = {name: table for name, table in capture.tables.items() if table.fact != KINDS.name}
+    named = replace(capture, tables=tables)
+    for number, stage in enumerate(capture.stages):
+        for table in _kinds(number, stage.graph, capture.origin.framework):
+            named.add(table)
+    return named
 
 
 def _comparable(capture: Capture) -> bool:
@@ -64,6 +75,36 @@ def with_costs(capture: Kind) -> Kind:
         for table in found:
             counted.add(table)
     return counted
+
+
+def with_origins(capture: Kind) -> Kind:
+    """Where NaN and infinite numbers were born, of stages whose tensors were counted."""
+    tables = {name: table for name, table in capture.tables.items() if table.fact != ORIGINS.name}
+    found: list[Table] = []
+    for number in range(len(capture.stages)):
+        if any("nan" in table.columns for table in capture.facts(VALUES.name, number)):
+            found += _origins(number, origins(capture, number))
+    if not found and len(tables) == len(capture.tables):
+        return capture
+    told = replace(capture, tables=tables)
+    for table in found:
+        told.add(table)
+    return told
+
+
+def _origins(stage: int, found: list[Origin]) -> list[Table]:
+    if not found:
+        return []
+    columns = {
+        "node": column(np.array([one.node if one.node >= 0 else next(iter(one.story), -1) for one in found])),
+        "value": column(np.array([one.value for one in found])),
+        "kind": column([one.kind for one in found]),
+        "what": column([one.op for one in found]),
+        "forward": column(np.array([one.forward.node if one.forward is not None else -1 for one in found])),
+        "spread": column(np.array([one.spread for one in found])),
+        "story": column([one.story for one in found]),
+    }
+    return [Table(stage, "row", frozen(range(len(found))), columns, ORIGINS.name)]
 
 
 def costs_alone(capture: Capture) -> Capture:

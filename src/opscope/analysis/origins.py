@@ -61,6 +61,8 @@ class Origin:
     spread: int = 0  # how many operators after it got what it made
     # It went nowhere: all that read it made finite numbers of it, and nothing that came to stay is due to it.
     absorbed: bool = False
+    value: int = -1  # in which they appear first
+    story: list[int] = field(default_factory=list[int])  # the operators on the way to where it ended
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -77,6 +79,7 @@ class Origin:
             "forward": self.forward.to_dict() if self.forward is not None else None,
             "spread": self.spread,
             "absorbed": self.absorbed,
+            "story": self.story,
         }
 
     def __str__(self) -> str:
@@ -305,6 +308,8 @@ class _Search:
             forward=forward,
             spread=spread,
             absorbed=absorbed,
+            value=value,
+            story=self._story(node, value),
         )
 
     def _outside(self, value: int, kind: str, spread: int, absorbed: bool) -> Origin:
@@ -317,7 +322,36 @@ class _Search:
         role = ROLES[int(graph.value_role[value])]
         role = "input" if role == "constant" else role  # a tensor that no variable holds: of a data loader, perhaps
         file, line = self._line(first) if first >= 0 else ("", 0)
-        return Origin(role, path, phase, file, line, kind, [], [seen], seen.name, -1, None, spread, absorbed)
+        story = self._story(first, value)
+        return Origin(
+            role, path, phase, file, line, kind, [], [seen], seen.name, -1, None, spread, absorbed, value, story
+        )
+
+    def _story(self, node: int, value: int) -> list[int]:
+        """The shortest way that its numbers took to the last place that they reached: the loss, or a weight."""
+        came: dict[int, int] = {value: -1}
+        todo, last = [value], value
+        while todo:
+            value = todo.pop(0)
+            last = max(last, value, key=self._weight)
+            for reader in self._readers(value):
+                for made in self.rows.made(reader):
+                    if self.state[made] == _BAD and made not in came:
+                        came[made] = value
+                        todo.append(made)
+        way: list[int] = []
+        while last >= 0:
+            way.append(int(self.graph.value_producer[last]))
+            last = came[last]
+        return list(dict.fromkeys(at for at in (node, *reversed(way)) if at >= 0))
+
+    def _weight(self, value: int) -> tuple[bool, bool, int]:
+        """How well a story ends here: at what is kept, at the loss, or else at the last operator."""
+        graph = self.graph
+        is_kept = ROLES[graph.value_role[graph.value_storage[value]]] in _KEPT
+        producer = int(graph.value_producer[value])
+        is_forward = producer >= 0 and PHASES[int(graph.node_phase[producer])] == "forward"
+        return is_kept and producer >= 0, is_forward and self._is_number(value), producer
 
     def _inputs(self, node: int) -> Iterator[tuple[int, str]]:
         strings = self.rows.strings

@@ -118,6 +118,42 @@ def _is_profiled(capture: Capture) -> bool:
     return any(table.fact == PROFILE.name for table in capture.tables.values())
 
 
+def measured_stages(capture: Capture) -> list[int]:
+    """The stages with times. Several stages of one compiled graph have the same kernels: one of them."""
+    seen: set[tuple[int, ...]] = set()
+    found: list[int] = []
+    for number, stage in enumerate(capture.stages):
+        if clocks(capture, number) is None and node_times(capture, number) is None:
+            continue
+        kernels = stage.graph.groups.get("kernel")
+        if kernels is not None and len(kernels):
+            key = tuple(kernels.name.tolist())
+            if key in seen:
+                continue
+            seen.add(key)
+        found.append(number)
+    return found
+
+
+class InAll(NamedTuple):
+    """The seconds of a whole profile that is on several stages."""
+
+    gpu: float
+    cpu: float | None
+
+
+def in_all(capture: Capture) -> InAll | None:
+    """None where a profile is on one stage or on none."""
+    found = [clock for stage in measured_stages(capture) if (clock := clocks(capture, stage)) is not None]
+    if len(found) < 2:
+        return None
+    cpu = [clock.cpu[np.isfinite(clock.cpu)] for clock in found]
+    return InAll(
+        float(sum(clock.gpu.sum() for clock in found)),
+        float(sum(part.sum() for part in cpu)) if any(len(part) for part in cpu) else None,
+    )
+
+
 class Shares(NamedTuple):
     """Seconds of kernels that are wholly one row's, and of those that it shares with others. These are not added up:
     a shared kernel counts in every row that has a part in it."""

@@ -12,8 +12,9 @@ import click
 import opscope
 from opscope.analysis.diff.compiled_limits import exceeded_in
 from opscope.analysis.diff.kernels import KernelDiff, compare_kernels
-from opscope.analysis.diff.limits import FIGURES, Limit, exceeded, parse
+from opscope.analysis.diff.limits import FIGURES, TIME, Limit, exceeded, parse
 from opscope.analysis.diff.report import Compared, Line, headline, lines
+from opscope.analysis.diff.times import compare_times, exceeded_time
 from opscope.capture import Capture
 from opscope.diffing import along_stages, between, diff, ends
 from opscope.errors import OpscopeError
@@ -42,6 +43,14 @@ _KERNELS = {"split": "split", "merged": "fused", "added": "added", "removed": "r
 @click.option("--to", "to_stage", metavar="STAGE", help="The stage of B (without B: of A) to compare with.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
 @click.option("--values", is_flag=True, help="Compare the numbers of two recordings: where they stop agreeing.")
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="P",
+    help="A measured profile of A; given again, one of B.",
+)
 @click.option("--html", "out", type=click.Path(path_type=Path), metavar="OUT", help="Write a self-contained HTML page.")
 @click.option("--all", "every", is_flag=True, help="Show every change, however many.")
 @click.option(
@@ -60,6 +69,7 @@ def command(
     to_stage: str | None,
     as_json: bool,
     values: bool,
+    profiles: tuple[Path, ...],
     out: Path | None,
     every: bool,
     conditions: tuple[str, ...],
@@ -74,13 +84,15 @@ def command(
     opscope diff eager.opscope port.opscope --values  where their numbers stop agreeing
 
     Figures for --fail-on, each about the difference: nodes values edges macs flops params memory activations.
+    Of two measured runs: time, and time(QUERY), as in time(scope:layers.*)>+5%; in µs, ms or s without the %.
     Counts of changes: changes fused split rewritten changed moved removed added.
     Of compiled captures, about B alone (with a sign, as in breaks>+0, about the difference): breaks recompiles
     kernels, and kernels(QUERY), where kernels(scope:layers.*.mlp)>1 asks every module that fits.
     """
     limits = [parse(text) for text in conditions]
-    first = opscope.open(before)
-    second = opscope.open(after) if after is not None else first
+    if len(profiles) > (1 if after is None else 2):
+        raise OpscopeError("--profile is given once for A, and once more for B")
+    first, second = _opened(before, after, profiles)
     if values:
         if after is None or out is not None or limits or from_stage is not None or to_stage is not None:
             raise OpscopeError("--values compares two recordings, A and B, and goes with --json alone")
@@ -94,6 +106,7 @@ def command(
         one = _pair(first, second, before, after, from_stage, to_stage)
         comparisons, whole = [one[0]], one
     kernels = compare_kernels(first, second) if after is not None and not (from_stage or to_stage) else None
+    times = compare_times(first, second) if after is not None else None
     if out is not None:
         from opscope.export.html import render, render_compared
 
@@ -109,17 +122,29 @@ def command(
         click.echo(f"{out}: written", err=True)
     elif as_json:
         found = _json(comparisons, along)
-        click.echo(to_json({**found, "kernels": kernels.to_dict()} if kernels is not None else found))
+        found |= {"kernels": kernels.to_dict()} if kernels is not None else {}
+        click.echo(to_json({**found, "times": times.to_dict()} if times is not None else found))
     else:
         _print(comparisons, every)
     if kernels is not None and not as_json and out is None:
         _print_kernels(kernels)
-    failed = _failures([limit for limit in limits if not limit.is_compiled], *whole)
+    if times is not None and not as_json and out is None:
+        click.echo("\n".join(["", *times.lines()]))
+    failed = _failures([limit for limit in limits if not limit.is_compiled and limit.figure != TIME], *whole)
+    on_time = [limit for limit in limits if limit.figure == TIME]
+    failed += [w for limit in on_time if (w := exceeded_time(limit, first, second if after else None)) is not None]
     earlier = first if after is not None else None
     failed += [why for limit in limits if limit.is_compiled if (why := exceeded_in(limit, earlier, second)) is not None]
     for line in failed:
         click.echo(f"fails: {line}", err=True)
     context.exit(1 if failed else 0)
+
+
+def _opened(before: Path, after: Path | None, profiles: Sequence[Path]) -> tuple[Capture, Capture]:
+    first = opscope.open(before, profile=profiles[0] if profiles else None)
+    if after is None:
+        return first, first
+    return first, opscope.open(after, profile=profiles[1] if len(profiles) > 1 else None)
 
 
 Ends = tuple[Compared, tuple[Capture, Stage], tuple[Capture, Stage]]

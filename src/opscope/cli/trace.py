@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +23,7 @@ from opscope.tracers import registry
 from opscope.tracers.contract import RECORDS
 from opscope.tracers.leaving import told_if_killed
 from opscope.tracers.script import ScriptFailed, is_file, run_script
+from opscope.tracing import joined
 
 from .inputs import GRAMMAR, Input, parse
 from .progress import progress
@@ -90,6 +92,11 @@ def ours_first(args: list[str], with_value: Sequence[str], flags: Sequence[str])
     help="Also keep statistics of every tensor that a script makes: NaN, infinite and zero numbers, min, max, rms.",
 )
 @click.option(
+    "--times",
+    is_flag=True,
+    help="Also measure: PyTorch's profiler runs beside the recorder (kernels on a GPU, calls on the CPU).",
+)
+@click.option(
     "--phase",
     "phases",
     multiple=True,
@@ -106,6 +113,7 @@ def command(
     train: bool,
     steps: int | None,
     values: str | None,
+    times: bool,
     phases: tuple[str, ...],
 ) -> None:
     """Run TARGET and capture everything it computes. TARGET is a script, package.module:callable, or, with
@@ -123,6 +131,8 @@ def command(
     _check(target, how, given, train, steps)
     if values and (given or train or how not in RECORDS):
         raise OpscopeError("--values works only for scripts: a model is called once (in Python: opscope.record)")
+    if times and (given or train or how not in RECORDS):
+        raise OpscopeError("--times works only for scripts: a model is called once (in Python: opscope.record)")
     if how == "all":
         _all(target, args, given, out, wanted)
         return
@@ -137,7 +147,14 @@ def command(
                 capture = trace_model(target, args, given, how=how, train=train)
         else:
             capture = _of_script(
-                target, args, framework, how, steps, values or False, lambda found: _save(found, out, place, wanted)
+                target,
+                args,
+                lambda found: _save(found, out, place, wanted),
+                framework=framework,
+                how=how,
+                steps=steps,
+                values=values or False,
+                times=times,
             )
     except ScriptFailed as failed:
         click.echo(failed.report, err=True, nl=False)
@@ -150,11 +167,8 @@ def command(
 def _of_script(
     target: str,
     args: tuple[str, ...],
-    framework: str | None,
-    how: str,
-    steps: int | None,
-    values: bool | str,
     save: Callable[[Capture], None],
+    **options: Any,
 ) -> ir.Capture:
     lost = f"{target} ended without a chance to save (killed, or crashed in C code): its recording is lost"
     with told_if_killed(lost) as is_saved, progress(tracers.operators_so_far):
@@ -163,7 +177,7 @@ def _of_script(
             save(Capture.of(capture))
             is_saved()
 
-        return run_script(target, args, framework, how, steps, save_now, values)
+        return run_script(target, args, save=save_now, join=joined, **options)
 
 
 def _records(how: str) -> bool:

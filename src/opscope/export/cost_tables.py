@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from opscope.analysis.costs.columns import Row, column_of
@@ -271,18 +271,27 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         yield f"Estimated: the cost of {total.estimated:,} operator{'s' if total.estimated > 1 else ''}"
     unknown = stats.unknown_ops
     if unknown:
-        listed = ", ".join(f"{op} ×{count}" if count > 1 else op for op, count in list(unknown.items())[:12])
-        more = f" and {len(unknown) - 12} other kinds" if len(unknown) > 12 else ""
         yield (
             f"Unknown: {sum(unknown.values()):,} operators have no formula or no shapes, so totals are at least: "
-            f"{listed}{more}"
+            f"{_listed(unknown)}"
         )
     for gap in stats.gaps[:_MOST_GAPS]:
         yield f"Missing: {gap.sentence(stats.graph.pools)}, so totals are at least"
     if len(stats.gaps) > _MOST_GAPS:
         yield f"Missing: {len(stats.gaps) - _MOST_GAPS:,} other gaps"
+    if stats.otherwise:
+        listed = "; ".join(
+            f"{count:,} {'are' if count > 1 else 'is'} {instead}"
+            for instead, count in list(stats.otherwise.items())[:_MOST_GAPS]
+        )
+        yield f"Recorder: some operators run only because of it; without it, {listed}"
     for guess in stats.guesses:
         yield f"Guessed: {guess}"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{name} ×{count:,}" if count > 1 else name for name, count in list(counts.items())[:12])
+    return listed + (f" and {len(counts) - 12} other kinds" if len(counts) > 12 else "")
 
 
 def _is_folded(rows: Sequence[Row]) -> bool:
@@ -346,10 +355,10 @@ def _parameter_lines(stats: GraphStats) -> Iterator[str]:
     if found.unused:
         more = f" and {len(found.unused) - 6} more" if len(found.unused) > 6 else ""
         yield f"Unused: {', '.join(found.unused[:6])}{more}"
-    if found.may_be_used and found.unread:
-        more = f" and {len(found.unread) - 6} more" if len(found.unread) > 6 else ""
-        names = ", ".join(found.unread[:6])
-        yield f"Perhaps unused: no operator of the graph reads {names}{more}, but some are missing"
+    if perhaps := found.perhaps_unused:
+        more = f" and {len(perhaps) - 6} more" if len(perhaps) > 6 else ""
+        but = "some are missing" if found.may_be_used else "the model's code takes them"
+        yield f"Perhaps unused: no operator of the graph reads {', '.join(perhaps[:6])}{more}, but {but}"
 
 
 def _memory_lines(stats: GraphStats) -> Iterator[str]:

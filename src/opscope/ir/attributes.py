@@ -51,6 +51,9 @@ NO_GRADIENT = "no_gradient"
 UNPAIRED = "unpaired"
 """Of a backward operator that has no forward operator: why, as the end of a sentence."""
 
+WITHOUT_RECORDER = "without a recorder"
+"""Of an operator that runs only because a recorder does: what PyTorch runs instead without one."""
+
 COPIES_FOR = "copies for"
 """Of a kernel that computes no operator: the one for which it lays a tensor out in another way."""
 

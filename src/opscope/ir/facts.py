@@ -149,6 +149,21 @@ VALUES = Fact(
         Field("hash", "equal numbers have equal ones", holds="text", optional=True),
     ),
 )
+ORIGINS = Fact(
+    "origins",
+    "Where numbers that are not finite were born, the first first.",
+    ("row",),
+    (
+        Field("node", "the operator that made them; of what came with them, the first that read it", refers="node"),
+        Field("value", "the tensor in which they appear first"),
+        Field("kind", "nan or inf", holds="text"),
+        Field("what", "input, parameter, buffer or state of what came with them; else the operator", holds="text"),
+        Field("forward", "of a gradient: the operator whose gradient it is; -1: none", refers="node"),
+        Field("spread", "how many operators got what it made"),
+        Field("story", "the operators on the way to where it ended", holds="lists"),
+    ),
+    of="stage",
+)
 GRADIENTS = Fact(
     "gradients",
     "What was seen of the gradients that an autograd engine handed on, by the value of each.",
@@ -296,7 +311,7 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
     {
         fact.name: fact
         for fact in (
-            *(TIMES, PROFILE, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, GRADIENTS, IDS),
+            *(TIMES, PROFILE, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, ORIGINS, GRADIENTS, IDS),
             *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES, OWN),
         )
     }

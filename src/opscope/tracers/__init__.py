@@ -14,7 +14,7 @@ from . import registry
 from .contract import Options
 from .failing import ended_by, report_of
 from .frames import users_frame
-from .session import Session, operators_so_far
+from .session import Join, Session, operators_so_far
 from .ways import Way, Ways
 
 __all__ = ["Recording", "Way", "Ways", "operators_so_far", "record", "start_passes", "trace", "ways"]
@@ -24,7 +24,6 @@ class Fillable(Protocol):
     def fill(self, other: Capture) -> None: ...
 
 
-Join = Callable[[Capture, Capture], Capture]
 Into = TypeVar("Into", bound=Fillable)
 
 

@@ -52,6 +52,7 @@ class Held(NamedTuple):
     elements: int
     bytes: int
     is_trained: bool
+    is_taken: bool = False  # the model's code took it, whether an operator reads it or not
 
 
 class Count(NamedTuple):

@@ -22,11 +22,11 @@ from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from . import leaving, registry
-from .contract import Options
+from .contract import DEVICE, Options
 from .failing import ended_by, report_of
 from .frames import frame_at
 from .imports import AfterImport
-from .session import NothingRecorded, Session
+from .session import Join, NothingRecorded, Session
 
 
 class ScriptFailed(OpscopeError):
@@ -49,26 +49,20 @@ def run_script(
     save: Callable[[Capture], None] | None = None,
     values: bool | str = False,
     until_nan: bool = False,
+    times: bool = False,
+    join: Join | None = None,
 ) -> Capture:
     """Run a script, or `package.module:callable`, and return everything that it computed; with `steps`, only up to
     that many steps of the optimizers. The script runs to its end in any case. If it ends the process itself
     (`os._exit`), nothing can be returned: then `save` is called. `until_nan` ends the script after the first step of an
-    optimizer that saw a NaN; of the steps before it nothing is kept."""
-    caller = frame_at(0)
+    optimizer that saw a NaN; of the steps before it nothing is kept. `times`: measure, with the framework's profiler
+    where opscope runs it; `join` lays what that measured on the capture."""
+    recorder = _Recorder(framework, how, steps, values, until_nan, times, join, frame_at(0))
     if is_file(path):
         place = Path(path).absolute()
-        return _run(
-            lambda: execute(place),
-            path,
-            argv,
-            place.parent,
-            _Recorder(framework, how, steps, values, until_nan, caller),
-            save,
-        )
+        return _run(lambda: execute(place), path, argv, place.parent, recorder, save)
     split(path)
-    return _run(
-        lambda: _call(path), path, argv, Path(), _Recorder(framework, how, steps, values, until_nan, caller), save
-    )
+    return _run(lambda: _call(path), path, argv, Path(), recorder, save)
 
 
 class Refused(OpscopeError):
@@ -213,6 +207,8 @@ class _Recorder:
         steps: int | None,
         values: bool | str,
         until_nan: bool,
+        times: bool,
+        join: Join | None,
         caller: FrameType,
     ) -> None:
         able = [name for name in registry.FRAMEWORKS if how in registry.load(name).records]
@@ -226,6 +222,8 @@ class _Recorder:
         self._steps = steps
         self._values = values
         self._until_nan = until_nan
+        self._times = times
+        self._join = join
         self._caller = caller
         self._sessions: dict[str, Session] = {}
         self.warnings: list[str] = []
@@ -235,7 +233,10 @@ class _Recorder:
             return
         tracer = registry.load(framework)
         after_step = (lambda: self._next(framework)) if self._until_nan else None
-        options = Options(self._caller, how=self._how, steps=self._steps, values=self._values, after_step=after_step)
+        times: bool | str = self._times and (DEVICE if tracer.profiles else True)
+        options = Options(
+            self._caller, how=self._how, steps=self._steps, values=self._values, times=times, after_step=after_step
+        )
         tracer.check(options)
         self._sessions[framework] = tracer.start(options)
 
@@ -270,6 +271,9 @@ class _Recorder:
 
     def finish(self, path: str) -> Capture:
         if not self._sessions:
+            tops = {name.partition(".")[0] for name in sys.modules}
+            if begun := sorted(tops.intersection(self._frameworks)):
+                raise OpscopeError(f"{path} did not finish importing {', '.join(begun)}")
             raise OpscopeError(
                 f"{path} imported no framework that opscope can record ({', '.join(sorted(self._frameworks))})"
             )
@@ -278,7 +282,10 @@ class _Recorder:
         failures: list[str] = []
         for name, session in reversed(list(self._sessions.items())):
             try:
-                captures[name] = session.finish()
+                capture = session.finish()
+                if self._join is not None and session.measured is not None:
+                    capture = self._join(capture, session.measured)
+                captures[name] = capture
             except NothingRecorded as reason:
                 reasons.append(str(reason))
             except Exception as error:  # ours; the other frameworks' recordings are not to be lost with it

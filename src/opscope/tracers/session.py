@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
+
+Join = Callable[[Capture, Capture], Capture]  # lays what a profiler measured on a capture
 
 _OPEN: list[Session] = []
 

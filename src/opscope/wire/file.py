@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -16,14 +16,14 @@ from opscope.ir import Body, Capture, Graph, InvalidGraph, Origin, Stage, StageL
 from opscope.ir.check import verify_capture
 from opscope.ir.files import all_graphs
 
-from . import version1
+from . import older
 from .archive import Archive
 from .arrow import Columns, ReadTable, to_bytes, to_table
 from .listings import listing_table, read_listings
 from .members import graph_tables, pool_tables, read_graph, read_pools, text_columns
 from .stored import read_table, table_columns
 
-VERSION = 2
+VERSION = 3
 MANIFEST = "manifest.json"
 _LEVEL = 4  # of deflate: 6 gains 3 % in size on real captures and takes three times as long
 _DATE = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same capture gives the same bytes
@@ -123,7 +123,7 @@ def read(file: BinaryIO, size: int) -> Capture:
         return ReadTable(name, archive.read(f"{name}.arrow"))
 
     try:
-        capture = _capture(manifest, table)
+        capture = _capture(manifest, table, archive.names)
         verify_capture(capture)
     except (KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError, ValueError) as error:
         raise BadInput(f"{MANIFEST} does not fit version {VERSION} ({type(error).__name__}: {error})") from None
@@ -155,8 +155,8 @@ def _manifest(archive: Archive) -> dict[str, Any]:
     return manifest
 
 
-def _capture(manifest: dict[str, Any], table: Callable[[str], ReadTable]) -> Capture:
-    older = manifest["opscope"] == 1
+def _capture(manifest: dict[str, Any], table: Callable[[str], ReadTable], names: Collection[str]) -> Capture:
+    version = manifest["opscope"]
     pools = read_pools(table)
     graphs: list[Graph] = []
     for i, entry in enumerate(manifest["graphs"]):
@@ -171,7 +171,8 @@ def _capture(manifest: dict[str, Any], table: Callable[[str], ReadTable]) -> Cap
         )
         members = partial(_member, table, f"graphs/{i}")
         graphs.append(read_graph(members, pools, entry["links"], entry["groups"], bodies))
-    listings = read_listings(table("listings"))
+    texts = table("listings")
+    listings = read_listings(texts)
     stages = [
         Stage(
             str(s["name"]),
@@ -192,7 +193,7 @@ def _capture(manifest: dict[str, Any], table: Callable[[str], ReadTable]) -> Cap
     tables: dict[str, Table] = {}
     for i, t in enumerate(manifest["tables"]):
         units = dict(t["units"])
-        fact = str(t["fact"]) if not older else version1.fact_of(str(t["by"]), units)
+        fact = str(t["fact"]) if version > 1 else older.fact_of(str(t["by"]), units)
         tables[str(t["name"])] = read_table(table(f"tables/{i}"), int(t["stage"]), str(t["by"]), units, fact)
     sources = table("sources")
     capture = Capture(
@@ -204,8 +205,10 @@ def _capture(manifest: dict[str, Any], table: Callable[[str], ReadTable]) -> Cap
         sources=dict(zip(sources.texts("path"), sources.texts("text"), strict=True)),
         warnings=[str(w) for w in manifest["warnings"]],
     )
-    if older:
-        version1.name_facts(capture)
+    if version == 1:
+        older.name_version1(capture)
+    elif version == 2 and "listing_lines.arrow" in names:
+        older.name_version2(capture, texts, table("listing_lines"))
     return capture
 
 

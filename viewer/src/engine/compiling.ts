@@ -133,7 +133,13 @@ async function tookOf(capture: Capture): Promise<Took[]> {
   return [...found.values()];
 }
 
+/** In a recorded step, the stages of the compiler come after the step itself. */
 async function rows<T>(capture: Capture, fact: string, row: (table: Table, i: number) => T): Promise<T[]> {
-  const table = await capture.fact(fact, 0);
-  return table ? Array.from(table.int32('index'), (_, i) => row(table, i)) : [];
+  const found: T[] = [];
+  for (const index of capture.manifest.tables.keys()) {
+    if (capture.manifest.tables[index]!.fact !== fact) continue;
+    const table = await capture.stored(index);
+    for (const i of table.int32('index').keys()) found.push(row(table, i));
+  }
+  return found;
 }

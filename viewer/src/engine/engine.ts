@@ -226,7 +226,7 @@ export class Engine implements Served<Commands> {
       stages,
       sources,
       metrics: [...Metrics.names(capture), ...own.map(({ name }) => name)],
-      own: own.map(({ name, unit, isText }) => ({ name, unit, isText })),
+      own: own.map(({ name, unit, isText, roll }) => ({ name, unit, isText, roll })),
       costs: Costs.has(capture),
       facts: [...new Set(manifest.tables.map(({ fact }) => fact ?? ''))],
     };
@@ -767,7 +767,7 @@ function isLikeFolded({ tree, repeats, capture }: View, group: number): boolean 
 }
 
 /** Data that comes in is a box of its own; parameters are inside their operator unless they are pulled out. */
-function inputsOf(view: View): Int32Array {
+export function inputsOf(view: View): Int32Array {
   const { graph, options, cut } = view;
   const isRead = (value: number) => !cut || row(view.readers, value).some((use) => !cut.gone[graph.useNode[use]!]);
   const coming = comingIn(view);

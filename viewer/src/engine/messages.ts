@@ -8,7 +8,7 @@ import type { Cell } from './treemap.ts';
 import type { SceneIndex } from '../picture/spatial.ts';
 import type { Change, Fate } from './diff.ts';
 import type { Kin } from './diffview.ts';
-import type { Placement } from './own.ts';
+import type { OwnColumn, Placement } from './own.ts';
 import type { Questions } from './questions.ts';
 
 export interface KernelDetails {
@@ -58,7 +58,7 @@ export interface CaptureInfo {
   stages: StageInfo[];
   sources: string[];
   metrics: string[]; // numeric columns by which boxes can be coloured
-  own: { name: string; unit: string; isText: boolean }[]; // columns of the user's own, which are metrics too
+  own: Pick<OwnColumn, 'name' | 'unit' | 'isText' | 'roll'>[]; // columns of the user's own and statistics, which are metrics too
   costs: boolean; // what operators cost is here
   facts: string[]; // kinds of facts (wire/facts.ts) that are here
   alone?: readonly string[]; // the modules that stand in it by themselves …

@@ -105,8 +105,9 @@ export class Metrics {
       return value !== null && name !== INTENSITY ? value * times : value;
     }
     if (group >= tree.groups) return null;
-    const [own, how = 'sum'] = name.split(':');
+    const [own, asked] = name.split(':');
     const column = this.own.get(own!);
+    const how = asked ?? column?.roll ?? 'sum';
     if (column) {
       const found = column.isText ? null : this.rollOwn(column, how, group, tree);
       return found === null || how !== 'sum' ? found : found * times;

@@ -3,8 +3,9 @@
 
 import { FIELDS } from '../find/parse.ts';
 import type { Capture, Graph, Pools } from '../wire/capture.ts';
-import { FACTS, OWN_KEYS, OWN_LABELS, PHASES } from '../wire/facts.ts';
+import { FACTS, OWN_KEYS, OWN_LABELS, PHASES, VALUE_FIGURES } from '../wire/facts.ts';
 import { scopePath } from '../wire/scopes.ts';
+import { figuresOf } from './measured.ts';
 import type { Columns } from './separated.ts';
 
 type Cell = string | number;
@@ -16,6 +17,7 @@ export interface OwnColumn {
   isText: boolean;
   node: Map<number, Cell>;
   scope: Map<number, Cell>;
+  roll?: 'max'; // of what is inside, where nothing else is asked for; else the sum
 }
 
 /** What became of a table. */
@@ -55,8 +57,33 @@ async function stored(capture: Capture, stage: number): Promise<OwnColumn[]> {
       });
     }
   }
-  return [...found.values()];
+  return [...found.values(), ...(await statistics(capture, stage))];
 }
+
+/** Statistics of what operators make, where they were recorded: figures like any others. */
+async function statistics(capture: Capture, stage: number): Promise<OwnColumn[]> {
+  const figures = await figuresOf(capture, stage);
+  const { producer } = await capture.graph(capture.manifest.stages[stage]!.graph);
+  const columns: OwnColumn[] = [];
+  for (const of of VALUE_FIGURES) {
+    const isCount = COUNTED.includes(of);
+    const node = new Map<number, Cell>();
+    let isThere = false;
+    producer.forEach((maker, value) => {
+      const figure = maker < 0 ? null : figures(of, value);
+      if (figure === null) return;
+      isThere ||= !isCount || figure > 0;
+      const before = node.get(maker);
+      if (before === undefined) node.set(maker, figure);
+      else if (isCount) node.set(maker, Number(before) + figure);
+      else if (of === 'min' || of === 'max') node.set(maker, Math[of](Number(before), figure));
+    });
+    if (isThere) columns.push({ name: `tensor ${of}`, unit: '', isText: false, node, scope: new Map(), ...(!isCount && { roll: 'max' }) });
+  }
+  return columns;
+}
+
+const COUNTED: readonly string[] = ['nan', 'inf', 'neginf', 'zeros', 'subnormal'];
 
 /** Join a table to the stage in which most of its rows find their place. */
 export async function join(capture: Capture, name: string, columns: Columns): Promise<Placement> {

@@ -32,10 +32,12 @@ export async function wholeOf(capture: Capture): Promise<Whole | null> {
   const { manifest } = capture;
   const roots = manifest.stages.flatMap(({ after }, i) => (after === null ? [i] : []));
   const broken = new Map<number, Break[]>();
-  for (const stage of roots) {
-    const found = await breaksOf(capture, stage);
-    if (found.length) broken.set(stage, found);
-  }
+  for (const stage of manifest.stages.keys())
+    for (const { before, ...found } of await breaksOf(capture, stage)) {
+      // A capture with all passes has one table for all graphs, which names them.
+      const at = before === null ? stage : manifest.stages.findIndex(({ name }) => name === before);
+      if (roots.includes(at)) broken.set(at, [...(broken.get(at) ?? []), found]);
+    }
   // Where a graph ends in a break, the next goes on after it.
   const first = roots.findIndex((stage) => broken.has(stage));
   const last = roots.length - 1 - [...roots].reverse().findIndex((stage) => broken.has(stage));
@@ -45,13 +47,14 @@ export async function wholeOf(capture: Capture): Promise<Whole | null> {
   return new Builder(capture, stages, graphs, broken).build(await crossings(capture, stages, graphs));
 }
 
-async function breaksOf(capture: Capture, stage: number): Promise<Break[]> {
+async function breaksOf(capture: Capture, stage: number): Promise<(Break & { before: string | null })[]> {
   const index = capture.facts(FACTS.breaks.name, stage).find((i) => capture.manifest.tables[i]!.stage === stage);
   if (index === undefined) return [];
   const table = await capture.stored(index);
   const { columns } = FACTS.breaks;
   const [file, line, reason] = [table.texts(columns.file), table.numbers(columns.line), table.texts(columns.reason)];
-  return Array.from(line, (at, i) => ({ file: file.at(i), line: at || 0, reason: reason.at(i) }));
+  const before = table.has(columns.before) ? table.texts(columns.before) : null;
+  return Array.from(line, (at, i) => ({ file: file.at(i), line: at || 0, reason: reason.at(i), before: before && before.at(i) }));
 }
 
 /** By graph and input: the graph and the value that it is, as far as that was seen. */

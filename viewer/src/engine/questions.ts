@@ -13,6 +13,7 @@ import { between, sizeOf, trace } from './paths.ts';
 import { csv, table } from './rows.ts';
 import { completions, found } from './searching.ts';
 import { edgeTensors, tensorFacts } from './tensors.ts';
+import { numbers } from './numbers.ts';
 import { playback } from './playback.ts';
 import { values } from './values.ts';
 import type { View } from './view.ts';
@@ -76,6 +77,7 @@ export const QUESTIONS = {
   roofs: question(roofs, COUNTED),
   totals: question(totals, COUNTED),
   values: question(values),
+  numbers: question(numbers),
   compiling: question(compiling),
   edgeTensors: question(edgeTensors),
   tensorFacts: question(tensorFacts, COUNTED),

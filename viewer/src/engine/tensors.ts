@@ -1,11 +1,11 @@
 // Tensors: those that an edge stands for, how long each lives, what was measured of it.
 
 import { shortNumber } from '../text/figures.ts';
-import { MEMORY_CLASSES, type MemoryClass } from '../wire/facts.ts';
+import { MEMORY_CLASSES, VALUE_FIGURES, type MemoryClass } from '../wire/facts.ts';
 import { ref } from './answers.ts';
 import { figuresOf } from './measured.ts';
 import type { Ref } from './messages.ts';
-import { STATISTICS } from './values.ts';
+import { exponentsOf } from './numbers.ts';
 import type { View } from './view.ts';
 
 const MOST = 50;
@@ -42,19 +42,20 @@ export interface Life {
 export interface TensorFacts {
   life: Life | null;
   figures: [string, string][];
+  exponents: number[]; // how many of its numbers lie in each range of powers of two; empty: not counted
 }
 
 /** What is known of a tensor beside the graph: what it holds and when it is alive, and its figures. */
 export async function tensorFacts(view: View, item: number): Promise<TensorFacts> {
   const { capture, stage, tree } = view;
   const value = item - tree.nodes - tree.groups;
-  if (value < 0) return { life: null, figures: [] };
-  const measured = await figuresOf(capture, stage);
-  const figures = STATISTICS.flatMap((name): [string, string][] => {
+  if (value < 0) return { life: null, figures: [], exponents: [] };
+  const [measured, counts] = await Promise.all([figuresOf(capture, stage), exponentsOf(view)]);
+  const figures = VALUE_FIGURES.flatMap((name): [string, string][] => {
     const figure = measured(name, value);
     return figure === null ? [] : [[name, shortNumber(figure)]];
   });
-  return { life: lifeOf(view, value), figures };
+  return { life: lifeOf(view, value), figures, exponents: counts.get(value) ?? [] };
 }
 
 function lifeOf(view: View, value: number): Life | null {

@@ -259,10 +259,18 @@ class Step {
         // What is kept for a box of the backward pass runs from its own row.
         if (this.row[b]! >= 0) continue;
       }
+      // Its row says what updates a parameter, and what needs it for gradients.
+      if (this.isParameter(a) && this.column[a] !== this.column[b]) continue;
       const kind = this.column[a] === this.column[b] ? 0 : this.row[a]! >= 0 && this.row[a] === this.row[b] ? RUNG : BETWEEN;
       this.edges.add(a, b, v.uses[e]!, v.value[e]!, v.use[e]!, kind);
     }
     this.keep(new Set(ends.map(({ value }) => value)));
+  }
+
+  private isParameter(box: number): boolean {
+    const { graph, tree, visible: v } = this.input;
+    const value = v.item[box]! - tree.nodes - tree.groups;
+    return value >= 0 && graph.role[value] === PARAMETER;
   }
 
   /** Whether what goes from one box to the other waits for the backward pass, or for being computed again. */

@@ -4,7 +4,10 @@ import type { Graph } from '../wire/capture.ts';
 import { Bag } from '../picture/rtree.ts';
 import { csr, row } from '../wire/csr.ts';
 import type { Repeats } from './repeats.ts';
+import { ROLES } from '../scene.ts';
 import { groupOrder, type Tree } from './tree.ts';
+
+const INPUT = ROLES.indexOf('input');
 
 export interface Visible {
   count: number;
@@ -88,8 +91,10 @@ export function visible(graph: Graph, tree: Tree, shown: Shown): Visible {
   }
   for (let g = 0; g < tree.groups; g++) if (ownBox[g]! < 0) ownBox[g] = groupBox[g]!;
   const inputBox = new Map<number, number>();
+  const beside = besideReaders(graph, tree, shown.inputs, { item: item.items, parent: parent.items, repeat: repeat.items, nodeBox });
   for (const value of shown.inputs) {
-    inputBox.set(value, add(tree.nodes + tree.groups + value, -1, 0, 1, -1));
+    const place = beside?.[value] ?? NOWHERE;
+    if (place !== INSIDE) inputBox.set(value, add(tree.nodes + tree.groups + value, Math.max(place, -1), 0, 1, -1));
   }
   return {
     count: item.size,
@@ -103,6 +108,52 @@ export function visible(graph: Graph, tree: Tree, shown: Shown): Visible {
     groupBox: ownBox,
     ...edges(graph, nodeBox, inputBox, item.size, shown.weight),
   };
+}
+
+const [NOWHERE, INSIDE] = [-3, -2];
+
+/**
+ * Parameters and constants that are drawn as boxes stand beside what reads them first, in the box around all that reads
+ * them in that phase; those that only closed modules of modules read are INSIDE of these. By value; null where nothing but
+ * data comes in.
+ */
+function besideReaders(graph: Graph, tree: Tree, inputs: Int32Array, boxes: Boxes): Int32Array | null {
+  const { values, useNode, useValue, role, producer, phase } = graph;
+  const isAsked = (value: number) => role[value] !== INPUT && producer[value]! < 0;
+  if (!inputs.some(isAsked)) return null;
+  const place = new Int32Array(values).fill(NOWHERE);
+  const phaseOf = new Int8Array(values).fill(-1);
+  const asked = new Uint8Array(values);
+  for (const value of inputs) if (isAsked(value)) asked[value] = 1;
+  const { item, parent, repeat, nodeBox } = boxes;
+  const common = (a: number, b: number): number => {
+    while (a !== b) {
+      // Parents come before children.
+      if (a > b) a = parent[a]!;
+      else b = parent[b]!;
+    }
+    return a;
+  };
+  for (let use = 0; use < useValue.length; use++) {
+    const value = useValue[use]!;
+    if (value < 0 || !asked[value]) continue;
+    const node = useNode[use]!;
+    const box = nodeBox[node]!;
+    if (box < 0 || (phaseOf[value]! >= 0 && phaseOf[value] !== phase[node])) continue;
+    phaseOf[value] = phase[node]!;
+    const group = item[box]! - tree.nodes;
+    const isPlain = group < 0 || !row(tree.childGroups, group).some((g) => tree.purpose[g]! < 0);
+    if (!isPlain || repeat[box] !== 1) place[value] = Math.max(place[value]!, INSIDE);
+    else place[value] = place[value]! < -1 ? parent[box]! : common(place[value]!, parent[box]!);
+  }
+  return place;
+}
+
+interface Boxes {
+  item: ArrayLike<number>;
+  parent: ArrayLike<number>;
+  repeat: ArrayLike<number>;
+  nodeBox: Int32Array;
 }
 
 /** Uses between different boxes, one edge for all of a pair. */

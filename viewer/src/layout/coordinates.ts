@@ -9,6 +9,8 @@ import { straighten } from './straighten.ts';
 const LEAF = 0.02;
 /** How strongly a link pulls that is the only one between two boxes on adjacent layers. */
 const CHAIN = 16;
+/** How strongly a line pulls that must not move at all: what pulls at the boxes beside it adds up over thousands of layers. */
+const HELD = 1e9;
 /** How strongly the other side pulls an item that nothing pulls on the side looked at. */
 const WEAK = 0.001;
 /** In every so many layers there is one where lines may step back to the middle. */
@@ -50,6 +52,11 @@ export function placeItems(placing: Placing): Float64Array {
     for (let r = layers - 2; r >= 0; r--) placer.place(r, false);
   }
   const { x, stepped: held } = placer;
+  // Where lines are not straightened one by one, they at least run on where they are, and the boxes beside them with them.
+  if (!passes) {
+    holdLines(layered, strength, boxes);
+    for (let r = 1; r < layers; r++) placer.settle(r);
+  }
   if (passes) straighten({ layered, order, half, gaps, x, passes, boxes, held, ...straightPulls(layered, side, strength) });
   return x;
 }
@@ -101,6 +108,11 @@ function holdChains({ links, upper, lower }: Layered, { feeds, ends }: Side, str
     up[lower[l]]++;
   }
   for (let l = 0; l < links; l++) if (isChain(l) && down[upper[l]] === 1 && up[lower[l]] === 1) strength[l] = Math.max(strength[l], CHAIN);
+}
+
+/** From here on, lines leave their place only where boxes give them no room. */
+function holdLines({ links, upper, lower }: Layered, strength: Float32Array, boxes: number): void {
+  for (let l = 0; l < links; l++) if (upper[l] >= boxes && lower[l] >= boxes) strength[l] = HELD;
 }
 
 /** How hard a link pulls its lower and its upper item when lines are straightened. */
@@ -203,6 +215,12 @@ class Placer {
   place(r: number, down: boolean): void {
     this.pull(r, down);
     if (this.calm[r]) this.stepBack(r);
+    this.pool(r);
+  }
+
+  /** The same once more, by the layer above. */
+  settle(r: number): void {
+    this.pull(r, true);
     this.pool(r);
   }
 

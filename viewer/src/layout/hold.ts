@@ -54,8 +54,10 @@ export function standApart(graph: NestedGraph, { column, row, kind }: Turn, c: n
     const box = boxes[i];
     if (graph.open[box] || !(right.has(box) || left.has(box))) continue;
     const bottom = y[i] + Math.min(high[i], RUNGS_WITHIN);
+    const around = new Set<number>();
+    for (let p = graph.parent[box]; p >= 0; p = graph.parent[p]) around.add(p);
     for (let j = 0; j < boxes.length; j++) {
-      if (j === i || graph.open[boxes[j]] || y[j] >= bottom || y[j] + high[j] <= y[i]) continue;
+      if (j === i || around.has(boxes[j]) || y[j] >= bottom || y[j] + high[j] <= y[i]) continue;
       if (x[j] > x[i] + wide[i] - 1 ? !right.has(box) : !left.has(box)) continue;
       const first = graph.order ? graph.order[box] <= graph.order[boxes[j]] : box < boxes[j];
       held.hold(first ? box : boxes[j], first ? boxes[j] : box);
@@ -94,14 +96,21 @@ class Held {
     }
     const [p, q] = [siblings.lifted(a), siblings.lifted(b)];
     if (p === q || siblings.reaches(p, q) || siblings.reaches(q, p)) return;
-    this.source.push(this.leaf(p, a));
-    this.target.push(this.leaf(q, b));
+    // Edges lead from and to boxes that are not open.
+    this.source.push(this.leafIn(a));
+    this.target.push(this.leafIn(b));
     siblings.join(p, q);
   }
 
-  /** Edges lead from and to boxes that are not open. */
-  private leaf(box: number, inside: number): number {
-    return this.before.open[box] ? inside : box;
+  /** The box itself, or the first leaf inside it. */
+  private leafIn(box: number): number {
+    const { open, parent, n } = this.before;
+    for (let v = box; v < n; v++) {
+      if (v !== box && parent[v] !== box) continue;
+      if (!open[v]) return v;
+      box = v;
+    }
+    return box;
   }
 
   get graph(): NestedGraph {

@@ -13,6 +13,8 @@ import { wrapKey, type Wraps } from './wraps.ts';
 
 /** How far a loop of a box to itself extends. */
 export const LOOP_ROOM = 12;
+/** Lines to a column farther on than this do not lead through those between. */
+const FAR = 8;
 
 /** All that is placed before lines are drawn. */
 export interface Places {
@@ -134,7 +136,12 @@ class Lines {
     pen.to(sx, y[s] + graph.height[s]);
     pen.to(sx, stub);
     pen.to(laneAt(lane, first) + columns.shift[first], stub);
-    for (let c = first; c < last; c++) this.follow(this.laneWrap(lane, c));
+    if (last - first > FAR) {
+      // Over the columns between: through them, each line would be hundreds of points long.
+      const out = this.laneWrap(lane, first);
+      this.follow(out.slice(0, 6));
+      pen.to(laneAt(lane, last) + columns.shift[last], out[5]);
+    } else for (let c = first; c < last; c++) this.follow(this.laneWrap(lane, c));
     for (let c = first; c > last; c--) this.followBack(this.laneWrap(lane, c - 1));
     pen.to(laneAt(lane, last) + columns.shift[last], branch);
     pen.to(tx, branch);

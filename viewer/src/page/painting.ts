@@ -104,7 +104,7 @@ export async function colouring(page: Page, picture: Picture, colour: string, th
     h('span', {}, least),
     h('i', { style: `background:${RAMP_CSS}` }),
     h('span', {}, shaded.total ? `${percent(shaded.max, shaded.total)} · ${most}` : most),
-    ...colourControls(page, colour, own !== undefined),
+    ...colourControls(page, colour, own && (own.roll ?? 'sum')),
     shaded.unknown > 0 &&
       h('span', { class: 'legend-class dim' }, h('i', { style: `background:${theme.panels[0]}` }), words.notColoured(shaded.unknown)),
   ];
@@ -128,7 +128,7 @@ function byClass(of: Uint8Array, names: readonly string[], theme: Theme): Colour
 }
 
 /** How a figure is coloured: linear or logarithmic; figures of the user's own also: what of what is inside. */
-function colourControls({ state }: Page, colour: string, isOwn: boolean): HTMLElement[] {
+function colourControls({ state }: Page, colour: string, usual: string | undefined): HTMLElement[] {
   const words = state.words.get();
   const { base, roll, isLog } = colourParts(colour);
   const set = (to: Partial<ReturnType<typeof colourParts>>) => state.colour.set(colourText({ base, roll, isLog, ...to }));
@@ -137,9 +137,9 @@ function colourControls({ state }: Page, colour: string, isOwn: boolean): HTMLEl
     { 'data-key': 'log', class: 'chip', 'aria-pressed': String(isLog), title: words.logHelp, onclick: () => set({ isLog: !isLog }) },
     words.log,
   );
-  if (!isOwn) return [log];
+  if (usual === undefined) return [log];
   const pick = (event: Event) => set({ roll: (event.target as HTMLSelectElement).value });
-  const rolls = Object.entries(words.rolls).map(([value, text]) => h('option', { value, selected: value === roll }, text));
+  const rolls = Object.entries(words.rolls).map(([value, text]) => h('option', { value, selected: value === (roll || usual) }, text));
   return [h('select', { 'data-key': 'roll', 'aria-label': words.rollHelp, title: words.rollHelp, onchange: pick }, ...rolls), log];
 }
 

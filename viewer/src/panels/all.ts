@@ -12,3 +12,4 @@ import './compiling.ts';
 import './cost.ts';
 import './table.ts';
 import './values.ts';
+import './numbers.ts';

@@ -18,6 +18,7 @@ interface Own {
   model: string;
   apart: (name: string) => string;
   pick: string;
+  elsewhere: string;
   silent: string;
   nothing: string;
   breaks: string;
@@ -33,6 +34,7 @@ const WORDS: Record<Language, Own> = {
     model: '(no module)',
     apart: (name) => `Why ${name} stands alone`,
     pick: 'Pick a launch to see why it was not fused with its neighbours.',
+    elsewhere: 'The stages "post-grad" and "kernels" show their kernels here, launch by launch.',
     silent: 'This capture does not say why. TORCH_LOGS=+fusion beside TORCH_COMPILE_DEBUG=1 does, and so does opscope trace --how compile.',
     nothing: 'The compiler named no neighbour of it.',
     breaks: 'Graph breaks',
@@ -46,6 +48,7 @@ const WORDS: Record<Language, Own> = {
     model: '(无模块)',
     apart: (name) => `${name} 为何没有融合`,
     pick: '选择一次启动,查看它为何没有与相邻内核融合。',
+    elsewhere: '"post-grad" 与 "kernels" 阶段会在此逐次列出内核启动。',
     silent: '此文件没有记录原因。TORCH_COMPILE_DEBUG=1 加 TORCH_LOGS=+fusion,或 opscope trace --how compile 会记录。',
     nothing: '编译器没有提到它的相邻内核。',
     breaks: '断图',
@@ -59,6 +62,7 @@ const NONE: Compiling = { launches: [], lanes: [], apart: [], took: [], again: [
 const LABEL = 190;
 const TOP = 20;
 const MOST_LISTED = 200;
+const PARTS = ['Dynamo', 'AOTAutograd', 'Inductor: graphs', 'Inductor: code']; // a colour for each
 
 register({
   name: 'compiler',
@@ -93,7 +97,8 @@ function make({ state, client, act, words, run, follow }: Site): Panel {
       const lit = kernel >= 0 ? [kernel] : (details?.kernels.map(({ index }) => index) ?? []);
       lanes.show(now, lit, theme, own(w));
       element.classList.toggle('idle', !now.launches.length);
-      replace(why, ...(now.launches.length ? reasons(now, lit[0] ?? -1, own(w), act.kernel) : []));
+      const nothing = h('p', { class: 'hint' }, own(w).elsewhere);
+      replace(why, ...(now.launches.length ? reasons(now, lit[0] ?? -1, own(w), act.kernel) : [nothing]));
     },
   );
   follow(
@@ -282,9 +287,9 @@ const total = ({ parts }: Took) => parts.reduce((sum, { seconds }) => sum + seco
 
 /** One frame: its phases beside each other, as long as they took. */
 function bar(took: Took, most: number, words: Words): HTMLElement {
-  const parts = took.parts.map(({ name, seconds }, i) => {
+  const parts = took.parts.map(({ name, seconds }) => {
     const title = `${name}: ${secondsText(seconds)}`;
-    return h('i', { class: `part p${i}`, style: `width:${(100 * seconds) / most}%`, title });
+    return h('i', { class: `part p${Math.max(0, PARTS.indexOf(name))}`, style: `width:${(100 * seconds) / most}%`, title });
   });
   const label = `${took.frame} ${short(took.what, 34)} · ${words.phases[PHASES[took.phase]!]} · ${secondsText(total(took))}`;
   const detail = took.parts.map(({ name, seconds }) => `${name} ${secondsText(seconds)}`).join(' · ');

@@ -8,6 +8,7 @@ import { ATTRIBUTES } from '../wire/facts.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace, short } from '../widgets/dom.ts';
 import { stackOf } from './frames.ts';
+import { histogram } from './histogram.ts';
 import { howText, metricName } from '../state/figures.ts';
 
 export interface DetailActions {
@@ -121,14 +122,18 @@ export function together(count: number, nodes: number, measured: readonly Measur
 }
 
 /** How long a tensor lives, and what was measured of it. */
-export function tensorSections({ life, figures: rows }: TensorFacts, words: Words, act: Pick<DetailActions, 'select'>): HTMLElement[] {
+export function tensorSections(
+  { life, figures: rows, exponents }: TensorFacts,
+  words: Words,
+  act: Pick<DetailActions, 'select'>,
+): HTMLElement[] {
   const { lives, steps } = words.boundary;
   const ends = life && [life.born, life.dies].filter((end) => end !== null);
   return [
     ...(life && ends
       ? [section(lives, h('p', { class: 'sentence' }, `${words.costs.classes[life.cls]} · ${steps(life.steps)}`), refs(ends, act))]
       : []),
-    ...(rows.length ? [section(words.boundary.statistics, list(rows))] : []),
+    ...(rows.length ? [section(words.boundary.statistics, list(rows), histogram(exponents))] : []),
   ];
 }
 

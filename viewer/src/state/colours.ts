@@ -45,10 +45,10 @@ export function classColours(count: number, dark: boolean): (string | null)[] {
 /** `latency:mean,log`: a figure, how what is inside is rolled up, on a logarithmic scale. */
 export function colourParts(colour: string): { base: string; roll: string; isLog: boolean } {
   const [figure = '', ...how] = colour.split(',');
-  const [base = '', roll = 'sum'] = figure.split(':');
+  const [base = '', roll = ''] = figure.split(':');
   return { base, roll, isLog: how.includes('log') };
 }
 
 export function colourText({ base, roll, isLog }: ReturnType<typeof colourParts>): string {
-  return `${base}${roll === 'sum' ? '' : `:${roll}`}${isLog ? ',log' : ''}`;
+  return `${base}${roll && `:${roll}`}${isLog ? ',log' : ''}`;
 }

@@ -158,6 +158,7 @@ export class Capture {
     );
     await capture.readBreaks();
     await capture.readLines();
+    if (listings && archive.has('listing_lines.arrow')) capture.readOlderLines(listings, await table('listing_lines'));
     return capture;
   }
 
@@ -169,16 +170,24 @@ export class Capture {
       const { columns } = FACTS.lines;
       const [kinds, lines, nodes] = [table.texts(columns.listing), table.int32(columns.line), table.int32('index')];
       const name = this.manifest.stages[stage]?.name ?? '';
-      const found = this.lines.get(name) ?? new Map<string, Pairs>();
-      this.lines.set(name, found);
-      for (let row = 0; row < lines.length; row++) {
-        const kind = kinds.at(row);
-        const pairs = found.get(kind) ?? { line: [], node: [] };
-        found.set(kind, pairs);
-        pairs.line.push(lines[row]!);
-        pairs.node.push(nodes[row]!);
-      }
+      for (let row = 0; row < lines.length; row++) this.addLine(name, kinds.at(row), lines[row]!, nodes[row]!);
     }
+  }
+
+  /** In files of version 2 they are a member of their own. */
+  private readOlderLines(listings: Table, table: Table): void {
+    const [stages, kinds] = [listings.texts('stage'), listings.texts('kind')];
+    const [lines, nodes] = [table.int32('line'), table.int32('node')];
+    table.int32('listing').forEach((listing, row) => this.addLine(stages.at(listing), kinds.at(listing), lines[row]!, nodes[row]!));
+  }
+
+  private addLine(stage: string, kind: string, line: number, node: number): void {
+    const found = this.lines.get(stage) ?? new Map<string, Pairs>();
+    this.lines.set(stage, found);
+    const pairs = found.get(kind) ?? { line: [], node: [] };
+    found.set(kind, pairs);
+    pairs.line.push(line);
+    pairs.node.push(node);
   }
 
   /** Where a compiler left a graph, as a listing of its own. */

@@ -1,10 +1,13 @@
 // What Python and the page agree on: generated from src/opscope/ir by `make viewer`. Do not edit.
 
-export const FILE_VERSION = 2;
+export const FILE_VERSION = 3;
 
 /** A chain of scopes that is longer than both ends together is printed as these; a label at most so long. */
 export const CHAIN_ENDS = 16;
 export const LONGEST_LABEL = 200;
+
+/** Counts of exponents: ranges of so many powers of two, from 2 to this one on. */
+export const EXPONENTS = { width: 4, lowest: -128 };
 
 export const PHASES = ['init', 'forward', 'backward', 'recompute', 'optimizer', 'other'] as const;
 export type Phase = (typeof PHASES)[number];
@@ -224,6 +227,8 @@ export const FACTS = {
   kinds: { name: 'kinds', by: ['op', 'node'], of: 'graph', columns: { kind: 'column kind', family: 'column family' } },
   /** Numbers of tensors, and statistics of them. */
   values: { name: 'values', by: ['value'], of: 'graph', columns: { values: 'column values', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', std: 'column std', nan: 'column nan', inf: 'column inf', neginf: 'column neginf', zeros: 'column zeros', subnormal: 'column subnormal', rms: 'column rms', exponents: 'column exponents', sampled: 'column sampled', hash: 'column hash' } },
+  /** Where numbers that are not finite were born, the first first. */
+  origins: { name: 'origins', by: ['row'], of: 'stage', columns: { node: 'column node', value: 'column value', kind: 'column kind', what: 'column what', forward: 'column forward', spread: 'column spread', story: 'column story' } },
   /** What was seen of the gradients that an autograd engine handed on, by the value of each. */
   gradients: { name: 'gradients', by: ['value'], of: 'graph', columns: { place: 'column place', evidence: 'column evidence', out_slot: 'column out_slot', out_rank: 'column out_rank', in_slot: 'column in_slot', in_rank: 'column in_rank', norm: 'column norm', min: 'column min', max: 'column max', mean: 'column mean', nan: 'column nan', inf: 'column inf' } },
   /** The numbers that a framework itself gives to operators and tensors; its messages speak of them. */
@@ -253,7 +258,7 @@ export const OWN_KEYS = { node: ['node', 'node_id', 'id', 'index', '#'], path: [
 export const OWN_LABELS: readonly string[] = ['op', 'phase', 'type', 'class', 'kind', 'how'];
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', FAILED: 'failed', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired', COPIES_FOR: 'copies for', RECOMPUTE_POLICY: 'recompute policy', RECOMPUTED_BECAUSE: 'recomputed because' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', FAILED: 'failed', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired', WITHOUT_RECORDER: 'without a recorder', COPIES_FOR: 'copies for', RECOMPUTE_POLICY: 'recompute policy', RECOMPUTED_BECAUSE: 'recomputed because' } as const;
 
 /** How frameworks spell what the page recognises. */
 export const SPELLINGS = {

@@ -26,6 +26,7 @@ class Parameter(NamedTuple):
     is_trained: bool | None
     is_used: bool
     scope: int = 0  # where it is used first
+    is_taken: bool = False  # the model's code took it, whether an operator reads it or not
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,13 @@ class Parameters:
 
     @property
     def unused(self) -> list[str]:
-        """Those that no operator reads, by name. None are where operators may be missing from the graph."""
-        return [] if self.may_be_used else self.unread
+        """Those that nothing uses, by name. None are where operators may be missing from the graph."""
+        return [] if self.may_be_used else [p.names[0] for p in self.each if not p.is_used and not p.is_taken]
+
+    @property
+    def perhaps_unused(self) -> list[str]:
+        """Those that no operator of the graph reads and something else may have read, by name."""
+        return self.unread if self.may_be_used else [p.names[0] for p in self.each if not p.is_used and p.is_taken]
 
     @property
     def unread(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from opscope.analysis.times import Clocks, GroupTimes, Times
+from opscope.analysis.times import Clocks, GroupTimes, InAll, Times
 from opscope.analysis.values import Figure, OwnFigures
 from opscope.ir import Gap, Graph, Value
+from opscope.ir.attributes import WITHOUT_RECORDER
 from opscope.ir.enumerations import ESTIMATED, HOW, ROLE_ID
 from opscope.ops import Kinds, kinds_of
 
@@ -79,6 +81,7 @@ class GraphStats:
         times: Times | None = None,
         kernel_times: GroupTimes | None = None,
         clocks: Clocks | None = None,
+        in_all: InAll | None = None,
         gaps: Sequence[Gap] = (),
         figures: Mapping[str, Figure] | None = None,
         own: Mapping[str, OwnFigures] | None = None,
@@ -88,6 +91,7 @@ class GraphStats:
         self.guesses = tuple(guesses)
         self.times = times  # measured by operator, where the capture has that
         self.kernel_times = kernel_times
+        self.in_all = in_all  # of a profile that is on several stages
         self.clocks = clocks  # measured by a profile, on devices and on the CPU
         self.gaps = tuple(gaps)
         self.figures = figures or {}  # measured of values
@@ -119,6 +123,19 @@ class GraphStats:
     def unknown_ops(self) -> dict[str, int]:
         """Operators whose cost is not known, and how many of each."""
         return dict(self.costs.unknown_ops.most_common())
+
+    @cached_property
+    def otherwise(self) -> dict[str, int]:
+        """What runs without a recorder, and how many operators run instead because of it."""
+        texts = self.graph.pools.attr_texts
+        marked = [i for i in range(len(texts)) if f'"{WITHOUT_RECORDER}"' in texts[i]]
+        if not marked:
+            return {}
+        counts = np.bincount(self.graph.node_attrs, minlength=len(texts))
+        found: Counter[str] = Counter()
+        for number in marked:
+            found[str(self.graph.pools.attrs_of(number).get(WITHOUT_RECORDER, ""))] += int(counts[number])
+        return {text: count for text, count in found.most_common() if count}
 
     @cached_property
     def phases(self) -> dict[str, dict[str, int]]:
@@ -154,9 +171,18 @@ class GraphStats:
         if self.clocks is None:
             return {}
         cpu = self.clocks.cpu[np.isfinite(self.clocks.cpu)]
-        return {
+        own = {
             "gpu_seconds": float(self.clocks.gpu.sum()),
             "cpu_seconds": float(cpu.sum()) if len(cpu) else None,
+        }
+        if self.in_all is None:
+            return own
+        # The total is that of the profile; the rows are those of one stage.
+        return {
+            "gpu_seconds": self.in_all.gpu,
+            "cpu_seconds": self.in_all.cpu,
+            "stage_gpu_seconds": own["gpu_seconds"],
+            "stage_cpu_seconds": own["cpu_seconds"],
         }
 
     def totals(self) -> dict[str, Any]:
@@ -175,7 +201,7 @@ class GraphStats:
             "params_trainable": parameters.trainable,
             "params_frozen": parameters.frozen,
             "params_unused": parameters.unused,
-            "params_may_be_used": parameters.unread if parameters.may_be_used else [],
+            "params_may_be_used": parameters.perhaps_unused,
             "params_tied": [list(names) for names in parameters.tied],
             "param_bytes_by_dtype": parameters.bytes_by_dtype,
             "activations": total.activations,
@@ -193,6 +219,7 @@ class GraphStats:
             "estimated_ops": total.estimated,
             "unknown_ops": self.unknown_ops,
             "guesses": list(self.guesses),
+            "otherwise": self.otherwise,
             **self._clocked(),
             "gaps": [
                 {

@@ -52,10 +52,11 @@ def _counts(limit: Limit, capture: Capture) -> Iterator[Counted]:
     stages = list(kernel_stages(capture))
     if not stages:
         raise OpscopeError(f"--fail-on {limit.text!r}: the capture has no kernels of a compiler")
-    module = _SCOPE.match(limit.query)
-    if module:
+    if _SCOPE.match(limit.query):
         for stage in stages:
-            yield from _by_module(capture.stages[stage].graph, capture.stages[stage].name, module[1])
+            graph, name = capture.stages[stage].graph, capture.stages[stage].name
+            for scope, nodes in modules_like(graph, limit.query):
+                yield Counted(_kernels_of(graph, nodes), f"{graph.pools.scope_path(scope)} in {name}")
         return
     total = 0
     for stage in stages:
@@ -75,9 +76,12 @@ def _kernels_of(graph: Graph, wanted: npt.NDArray[np.bool_]) -> int:
     return len(np.unique(number[wanted[groups.member]]))
 
 
-def _by_module(graph: Graph, stage: str, pattern: str) -> Iterator[Counted]:
-    """Each module whose path ends as the pattern says, with the kernels that compute something in it."""
-    wanted = re.split(r"[./]", pattern)
+def modules_like(graph: Graph, query: str) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+    """Each module whose path ends as `scope:PATTERN` says, with the operators in it."""
+    module = _SCOPE.match(query)
+    if module is None:
+        return
+    wanted = re.split(r"[./]", module[1])
     scopes = graph.pools.scopes.rows()
     labels = [scope_label(scope) for scope in scopes]
     for i in range(1, len(scopes)):
@@ -94,4 +98,4 @@ def _by_module(graph: Graph, stage: str, pattern: str) -> Iterator[Counted]:
             inside[j] = inside[scopes[j].parent]
         nodes = inside[graph.node_scope]
         if nodes.any():
-            yield Counted(_kernels_of(graph, nodes), f"{graph.pools.scope_path(i)} in {stage}")
+            yield i, nodes

@@ -39,10 +39,11 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_UNITS = {"us": 1, "µs": 1, "ms": 10**3, "s": 10**6, "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+TIME = "time"
 COMPILED = ("breaks", "recompiles", "kernels")
 _FORM = re.compile(
-    r"\s*(\w+)\s*(?:\((.*)\))?\s*(>=|<=|==|!=|>|<)\s*([+-]?\d+(?:\.\d+)?)\s*([kMGT]?)\s*(%?)\s*$", re.DOTALL
+    r"\s*(\w+)\s*(?:\((.*)\))?\s*(>=|<=|==|!=|>|<)\s*([+-]?\d+(?:\.\d+)?)\s*([kMGT]|[um]?s|µs)?\s*(%?)\s*$", re.DOTALL
 )
 
 
@@ -71,20 +72,22 @@ def parse(text: str) -> Limit:
     5.0
     """
     found = _FORM.match(text)
-    known = ", ".join((*COUNTS, *FIGURES, *CHANGES, *COMPILED))
+    known = ", ".join((*COUNTS, *FIGURES, *CHANGES, TIME, *COMPILED))
     if not found:
         raise OpscopeError(f"--fail-on {text!r}: not a condition such as 'macs>+5%' or 'added>0' (figures: {known})")
     figure, query, sign, number, unit, percent = found.groups()
-    if query is not None and figure != "kernels":
-        raise OpscopeError(f"--fail-on {text!r}: only kernels(…) takes a query")
+    if query is not None and figure not in ("kernels", TIME):
+        raise OpscopeError(f"--fail-on {text!r}: only kernels(…) and time(…) take a query")
     if query is not None and not query.strip():
-        raise OpscopeError(f"--fail-on {text!r}: kernels() needs a query, as in 'kernels(scope:layers.*.mlp)>1'")
-    if figure not in (*COUNTS, *FIGURES, *CHANGES, *COMPILED):
+        raise OpscopeError(f"--fail-on {text!r}: {figure}() needs a query, as in '{figure}(scope:layers.*.mlp)>1'")
+    if figure not in (*COUNTS, *FIGURES, *CHANGES, TIME, *COMPILED):
         raise OpscopeError(f"--fail-on {text!r}: there is no figure {figure!r} (there are: {known})")
     if percent and figure in CHANGES:
         raise OpscopeError(f"--fail-on {text!r}: {figure} is a number of changes, which has no percentage")
     is_difference = figure not in COMPILED or bool(percent) or number[0] in "+-"
-    amount = float(number) * _UNITS[unit]
+    if unit and (unit.endswith("s") != (figure == TIME)):
+        raise OpscopeError(f"--fail-on {text!r}: {figure} is not counted in {unit!r}")
+    amount = float(number) * _UNITS[unit or ""]
     return Limit(text, figure, sign, amount, bool(percent), (query or "").strip(), is_difference)
 
 
@@ -103,13 +106,13 @@ def holds(limit: Limit, value: float) -> bool:
     return _OPERATORS[limit.sign](value, limit.amount)
 
 
-def exceeded_by(limit: Limit, old: float, new: float) -> str | None:
+def exceeded_by(limit: Limit, old: float, new: float, unit: str = "") -> str | None:
     """Why a condition on a difference holds."""
     grown = new - old
     if limit.percent:
         share = 100 * grown / old if old else (0.0 if not grown else float("inf") if grown > 0 else float("-inf"))
-        return f"{limit.text}: {old:,} → {new:,} ({share:+.1f} %)" if holds(limit, share) else None
-    return f"{limit.text}: {old:,} → {new:,} ({grown:+,})" if holds(limit, grown) else None
+        return f"{limit.text}: {old:,}{unit} → {new:,}{unit} ({share:+.1f} %)" if holds(limit, share) else None
+    return f"{limit.text}: {old:,}{unit} → {new:,}{unit} ({grown:+,})" if holds(limit, grown) else None
 
 
 def _figure(limit: Limit, diff: Diff, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Any, Any]:

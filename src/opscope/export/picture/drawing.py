@@ -128,5 +128,5 @@ def _stage_alone(capture: Capture, stage: Stage, costs: bool = False) -> bytes:
         pools=capture.pools, stages=[dataclasses.replace(stage, after=None, listings={})], origin=capture.origin
     )
     out = io.BytesIO()
-    wire.write(annotate(alone) if costs else alone, out, packed=False)
+    wire.write(annotate(alone, costs=costs), out, packed=False)
     return out.getvalue()

@@ -7,6 +7,7 @@ part missing returns None (or the harmless answer); who calls it says in a warni
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import re
@@ -72,6 +73,37 @@ def without_compiler() -> Generator[None, None, None]:
                     found._set_stance(before)
 
 
+@contextlib.contextmanager
+def with_control_flow(switch: Callable[[bool], None]) -> Generator[None, None, None]:
+    """`torch.cond`, `while_loop` and `scan` compile what they are given (with the backend "eager"), for they need to
+    know which tensors its functions hold: they fail where the compiler is bypassed. `switch` is called before and
+    after."""
+    utils: Any = find("torch._higher_order_ops", "utils") or importlib.import_module("torch._higher_order_ops.utils")
+    plain: Any = getattr(utils, "_hop_compile_and_call", None)
+
+    def compile_and_call(*args: Any, **kwargs: Any) -> Any:
+        eval_frame: Any = importlib.import_module("torch._dynamo.eval_frame")
+        module = importlib.import_module("torch").nn.Module
+        before = eval_frame._stance, module.__getattr__
+        switch(True)
+        module.__getattr__ = getattr(module.__getattr__, "__wrapped__", module.__getattr__)  # what is watched is traced
+        eval_frame._set_stance(eval_frame.DynamoStance())
+        try:
+            return plain(*args, **kwargs)
+        finally:
+            eval_frame._set_stance(before[0])
+            module.__getattr__ = before[1]
+            switch(False)
+
+    if plain is not None:
+        utils._hop_compile_and_call = compile_and_call
+    try:
+        yield
+    finally:
+        if plain is not None and utils._hop_compile_and_call is compile_and_call:
+            utils._hop_compile_and_call = plain
+
+
 def uncompiled(target: Any) -> Any:
     """What torch.compile was given, where a target is its result: nothing else can be compiled or traced."""
     if type(target).__name__ == "OptimizedModule":
@@ -99,6 +131,54 @@ def no_word_about_hooks() -> Generator[None, None, None]:
             filters.remove(ours)
 
 
+_RANK: list[Any] = []  # torch's own function, once for each that has asked for ours
+
+
+@contextlib.contextmanager
+def rank_that_writes(torch: Any) -> Generator[None, None, None]:
+    """`torch.linalg.matrix_rank(…, out=out)` leaves `out` as it was under any dispatch mode, which is a defect of
+    PyTorch: compute the rank and write it, in two steps."""
+    linalg = torch.linalg
+    plain = _RANK[0] if _RANK else linalg.matrix_rank
+
+    @functools.wraps(plain)
+    def matrix_rank(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is None:
+            return plain(*args, **kwargs)
+        found = plain(*args, **kwargs)
+        return out.resize_(found.shape).copy_(found)
+
+    if not _RANK:
+        linalg.matrix_rank = matrix_rank
+    _RANK.append(plain)
+    try:
+        yield
+    finally:
+        if len(_RANK) == 1 and getattr(linalg.matrix_rank, "__wrapped__", None) is plain:
+            linalg.matrix_rank = plain
+        _RANK.pop()
+
+
+@contextlib.contextmanager
+def attributes_taken(torch: Any) -> Generator[set[int], None, None]:
+    """The parameters, buffers and modules (`id()`) that any code takes from a module."""
+    module = torch.nn.Module
+    plain, found = module.__getattr__, set[int]()
+
+    @functools.wraps(plain)
+    def get(self: Any, name: str) -> Any:
+        value = plain(self, name)
+        found.add(id(value))
+        return value
+
+    module.__getattr__ = get
+    try:
+        yield found
+    finally:
+        if module.__getattr__ is get:
+            module.__getattr__ = plain
+
+
 def push_mode(mode: Any) -> None:
     """Put a mode on this thread's stack. Entering it says so to the whole process, and leaving it would say so for
     ever if another thread left first."""
@@ -114,8 +194,13 @@ def pop_mode(mode: Any) -> None:
 
 
 def modes_here(torch: Any) -> Callable[[], int]:
-    """How many dispatch modes this thread has."""
-    return getattr(torch._C, "_len_torch_dispatch_stack", None) or (lambda: 1)
+    """How many dispatch modes this thread has that torch asks."""
+    count = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    is_excluded = getattr(torch._C, "_dispatch_tls_is_dispatch_key_excluded", None)
+    key = getattr(getattr(torch._C, "DispatchKey", None), "Python", None)
+    if count is None:
+        return lambda: 1
+    return count if is_excluded is None or key is None else lambda: 0 if is_excluded(key) else count()
 
 
 def engine_codes(torch: Any) -> frozenset[CodeType]:

@@ -39,6 +39,7 @@ class Told:
     phases: dict[str, str] = field(default_factory=dict[str, str])
     lines: dict[str, Place] = field(default_factory=dict[str, Place])
     sources: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])  # what each was made from
+    replaced: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])  # the same, by a pass
     inputs: dict[str, Held] = field(default_factory=dict[str, Held])
     counts: tuple[int, int] | None = None  # operators and edges of the real graph
 
@@ -233,7 +234,7 @@ class Compilation:
         told = Told()
         told.modules = {name: _path(path) for name, path in _texts(found.get("modules")).items()}
         told.phases = {name: phase for name, phase in _texts(found.get("phases")).items() if phase in PHASES}
-        told.sources = _lists(found.get("from"))
+        told.sources, told.replaced = _lists(found.get("from")), _lists(found.get("replaced"))
         told.lines = {name: place for name, row in _dict(found.get("lines")).items() if (place := _place(row))}
         for name, row in _dict(found.get("inputs")).items():
             words = cast("list[Any]", row) if isinstance(row, list) else []

@@ -19,6 +19,7 @@ from .modules import held, spelled
 
 _WHERE = re.compile(r" at (.+):(\d{1,9})$")
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d{1,9})$")
+_RUNNING = re.compile(r'^ *File "[^"\n]+", line (\d{1,9}), in', re.MULTILINE)
 _MOST_CROSSING = 100
 # The phases of a compilation: what each is called, the column that has its time, and the columns of what is inside it.
 _FORWARD = (
@@ -40,6 +41,7 @@ class Break(NamedTuple):
     line: int
     reason: str
     compilation: Compilation
+    lines: frozenset[int] = frozenset()  # of all functions that were running
 
 
 def add_outcome(capture: Capture, compilations: list[Compilation], suffixes: bool) -> None:
@@ -82,7 +84,11 @@ def _break(text: str, entry: Compilation) -> Break:
     after = lines[at + 1] if at + 1 < len(lines) and not lines[at + 1].startswith(("User code", "File ")) else ""
     reason = after if first.endswith((":", "encountered")) or first.startswith("Encountered graph break") else first
     reason = reason or first or "not given"
-    return Break(where[1], int(where[2]), reason, entry) if where else Break("", 0, reason, entry)
+    if where is None:
+        return Break("", 0, reason, entry)
+    stack = text.partition("User code traceback:")[2].partition("\nTraceback ")[0]
+    running = frozenset(int(line) for line in _RUNNING.findall(stack)) | {int(where[2])}
+    return Break(where[1], int(where[2]), reason, entry, running)
 
 
 def _seam(found: Break, compilations: list[Compilation], suffixes: bool) -> tuple[str, str, str]:
@@ -101,7 +107,7 @@ def _seam(found: Break, compilations: list[Compilation], suffixes: bool) -> tupl
 def _resumes(entry: Compilation, found: Break) -> bool:
     """Dynamo names the function that goes on after a break by the line of the break."""
     name = _RESUMED.search(entry.function)
-    return name is not None and int(name[2]) == found.line
+    return name is not None and int(name[2]) in found.lines and entry.id.frame > found.compilation.id.frame
 
 
 def _given(entry: Compilation) -> Iterable[str]:

@@ -31,6 +31,7 @@ class Made:
     built: graphs.Built
     owners: dict[str, modules.Path]
     phases: dict[str, str]
+    is_python: bool  # Dynamo's graph, or Inductor's passes on it
 
 
 class Stages:
@@ -163,7 +164,7 @@ class Compiled:
             found = self.held.get(name)
             return graphs.Named(found.name, found.role) if found else graphs.Named(_short(name))
 
-        made = self.stage(name, content, graph, self.dynamo, owners, {}, named)
+        made = self.stage(name, content, graph, self.dynamo, owners, {}, named, is_python=True)
         if self.dynamo is None:
             self.top = (graph, owners)
             self.course = modules.course_of(graph, owners)
@@ -363,6 +364,7 @@ class Compiled:
         phases: dict[str, str],
         named: Any,
         relate: Any = None,
+        is_python: bool = False,
     ) -> Made:
         usual = "optimizer" if self.compilation.is_optimizer else "forward"
         way = graphs.Way(
@@ -381,21 +383,21 @@ class Compiled:
         for node in graph.nodes:
             if node.place is not None and node.name in owners:
                 self.lines.setdefault((node.place.file, node.place.line), {})[owners[node.name]] = None
+        made = Made(index, graph, built, owners, phases, is_python)
         if before is not None:
-            told = content.told.sources if content.told is not None else {}
-            pairs = [
-                (before.built.nodes[o], built.nodes[n])
-                for n, os in told.items()
-                for o in os
-                if o in before.built.nodes and n in built.nodes
-            ]
-            sure = {n for _, n in pairs}
-            self.link(before.index, index, pairs, "reported")
-            pairs = [
-                (before.built.nodes[n], i) for n, i in built.nodes.items() if n in before.built.nodes and i not in sure
-            ]
-            self.link(before.index, index, pairs, "name")
-        return Made(index, graph, built, owners, phases)
+            self.link_names(before, made, content.told or _NOTHING)
+        return made
+
+    def link_names(self, before: Made, made: Made, told: Told) -> None:
+        """Passes, and the partition of a joint graph, keep names. Dynamo's names mean something else below it: what was
+        made of them is said by torch, or found by structure."""
+        same_level = made.is_python == before.is_python
+        old, new = before.built.nodes, made.built.nodes
+        kept = {n for n in new if n in old} if same_level else set[str]()
+        reported = told.replaced if same_level else told.sources
+        pairs = [(old[o], new[n]) for n, os in reported.items() if n in new and n not in kept for o in os if o in old]
+        self.link(before.index, made.index, pairs, "reported")
+        self.link(before.index, made.index, [(old[n], new[n]) for n in kept], "name")
 
     def on_line(self, pools: Pools, stack: int) -> list[modules.Path]:
         """The modules whose operators are on the innermost line of a stack."""

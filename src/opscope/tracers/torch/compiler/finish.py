@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from opscope.errors import BadInput, one_line
-from opscope.ir import Capture, Origin, frozen
+from opscope.ir import Capture, Origin, column, frozen
 from opscope.ir.facts import RECOMPILES
 from opscope.readers.torch.compiler import capture_of
 from opscope.sources import embed, exact
@@ -33,9 +33,7 @@ def _first_of_ours(capture: Capture, watch: Watch) -> None:
         dropped = tuple(f"frame {frame} was compiled again" for i, frame in enumerate(frames) if i not in rows)
         del capture.tables[title]
         if rows:
-            columns = {
-                name: replace(held, values=[list(held.values)[i] for i in rows]) for name, held in table.columns.items()
-            }
+            columns = {name: column([str(held.values[i]) for i in rows]) for name, held in table.columns.items()}
             capture.tables[title] = replace(table, index=frozen(range(len(rows))), columns=columns)
         capture.warnings[:] = [text for text in capture.warnings if not (dropped and text.startswith(dropped))]
 
@@ -47,6 +45,8 @@ def notes(watch: Watch) -> list[str]:
     for missed, count in watch.calls.missed.items():
         what = f"{missed.name}{f' ({missed.where})' if missed.where else ''}"
         times = f" in {count} calls" if count > 1 else ""
+        if "/torch/_higher_order_ops/" in missed.where.replace("\\", "/"):
+            continue  # torch.cond and its kin, which the user has not compiled
         if missed.backend not in ("", "inductor"):
             found.append(
                 f"{what} is compiled with the backend {missed.backend!r}, which makes no kernels that opscope knows: "

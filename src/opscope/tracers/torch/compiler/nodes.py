@@ -116,7 +116,8 @@ class Table(NamedTuple):
     modules: dict[str, Place]
     classes: dict[Place, str]
     tags: dict[str, str]  # forward, backward
-    sources: dict[str, list[str]]
+    sources: dict[str, list[str]]  # operators of other graphs, Dynamo's above all
+    replaced: dict[str, list[str]]  # operators of this graph that a pass has made others of
     inputs: dict[str, Held]
     base: Base | None
     lines: dict[str, Line]  # of operators that the compiler made, which have none of their own
@@ -124,7 +125,7 @@ class Table(NamedTuple):
 
 
 def describe(graph: Any, modules: Modules, base: Base | None) -> Table:
-    table = Table(0, 0, {}, {}, {}, {}, {}, base, {})
+    table = Table(0, 0, {}, {}, {}, {}, {}, {}, base, {})
     count = edges = 0
     takes_gradients = False
     for node in graph.nodes:
@@ -149,11 +150,23 @@ def describe(graph: Any, modules: Modules, base: Base | None) -> Table:
             place = base.place
         if place is not None:
             table.modules[node.name] = place
-        sources = [source.name for source in meta.get("from_node") or () if getattr(source, "name", "")]
-        if sources:
-            table.sources[node.name] = list(dict.fromkeys(sources))
+        for own, names in zip((table.sources, table.replaced), _sources(node, id(graph)), strict=True):
+            if names:
+                own[node.name] = names
     _inherit(graph, table)
     return table._replace(operators=count, edges=edges, takes_gradients=takes_gradients)
+
+
+def _sources(node: Any, graph: int) -> tuple[list[str], list[str]]:
+    """What torch says that an operator was made from: in other graphs, and in its own."""
+    other: dict[str, None] = {}
+    own: dict[str, None] = {}
+    for source in node.meta.get("from_node") or ():
+        name = getattr(source, "name", "")
+        if name:
+            info = getattr(source, "node_info", None)
+            (own if getattr(info, "graph_id", None) == graph else other)[name] = None
+    return list(other), [name for name in own if name != node.name]
 
 
 def _inherit(graph: Any, table: Table) -> None:
@@ -249,6 +262,7 @@ def text(table: Table, modules: Modules, kind: str) -> Callable[[], str]:
                 "types": {path(place): name for place, name in table.classes.items()},
                 "phases": phases,
                 "from": table.sources,
+                "replaced": table.replaced,
                 "lines": table.lines,
                 "inputs": {
                     name: [_input_name(held, modules, path), held.role, path(held.place).rpartition(".")[0]]

@@ -17,7 +17,7 @@ from opscope.tracers.frames import OWN, frame_at
 from opscope.tracers.torch.graphs.guard import unchanged
 from opscope.tracers.torch.kept import free_memory, modules_in
 from opscope.tracers.torch.parts import parts, stored
-from opscope.tracers.torch.private import fake_maker, find, the_torch
+from opscope.tracers.torch.private import attributes_taken, fake_maker, find, the_torch
 from opscope.tracers.torch.recorder import record_call
 from opscope.tracers.torch.recorder.wrapped import plain
 
@@ -34,30 +34,44 @@ def count(
     torch = the_torch()
     if train and not isinstance(target, torch.nn.Module):
         raise OpscopeError(f"train=True needs a torch.nn.Module, not {type(target).__qualname__}")
+    with attributes_taken(torch) as taken:
+        return _count(target, args, kwargs, train=train, fake=fake, caller=caller, taken=taken)
+
+
+def _count(
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    train: bool,
+    fake: bool | None,
+    caller: FrameType,
+    taken: set[int],
+) -> Count:
+    torch = the_torch()
     modules = modules_in((target,))
-    held = tuple(_held(modules))
     tensors = [*tensors_in((args, kwargs)), *_tensors(modules)]
     has_numbers = all(map(_is_real, tensors))
     if fake is None:
         fake = not has_numbers or not _fits(tensors, train)
     if not fake:
-        return Count(_on_real(target, args, kwargs, train, caller, tensors), held)
+        return Count(_on_real(target, args, kwargs, train, caller, tensors), tuple(_held(modules, taken)))
     if not isinstance(target, torch.nn.Module):
         if has_numbers:
-            return Count(_on_real(target, args, kwargs, train, caller, tensors), held)
+            return Count(_on_real(target, args, kwargs, train, caller, tensors), tuple(_held(modules, taken)))
         raise OpscopeError("only a torch.nn.Module can be counted without numbers")
     guesses: list[str] = []
     try:
-        return Count(_on_fake(target, args, kwargs, train, caller, None), held)
+        capture = _on_fake(target, args, kwargs, train, caller, None, taken)
     except Exception as error:
         # Whatever fake tensors stumble over, real ones may not: shapes that depend on data, kernels that torch has no
         # shapes for. If the model itself is at fault, it says so there.
         if has_numbers and _fits(tensors, train):
-            return Count(_on_real(target, args, kwargs, train, caller, tensors), held)
+            return Count(_on_real(target, args, kwargs, train, caller, tensors), tuple(_held(modules, taken)))
         if not _depends_on_data(error):
             raise
-        capture = _on_fake(target, args, kwargs, train, caller, guesses)
-    return Count(capture, held, tuple(dict.fromkeys(guesses)))
+        capture = _on_fake(target, args, kwargs, train, caller, guesses, taken)
+    return Count(capture, tuple(_held(modules, taken)), tuple(dict.fromkeys(guesses)))
 
 
 class _CannotCopy(OpscopeError):
@@ -128,6 +142,7 @@ def _on_fake(
     train: bool,
     caller: FrameType,
     guesses: list[str] | None,
+    taken: set[int],
 ) -> Any:
     """On a copy of the model whose tensors have no numbers. With `guesses`, what Python wants to read is made up."""
     torch = the_torch()
@@ -159,7 +174,10 @@ def _on_fake(
                 stack.enter_context(_guessing(guesses))
             # Symbolic sizes are torch's to work out.
             fakes = mode if getattr(mode, "shape_env", None) is None else None
-            return record_call(_called(model, train), given, named, caller=caller, lean=True, fakes=fakes)
+            try:
+                return record_call(_called(model, train), given, named, caller=caller, lean=True, fakes=fakes)
+            finally:
+                taken.update([own for own, fake in memo.items() if id(fake) in taken])
 
 
 def _mode_of(tensors: list[Any]) -> Any:
@@ -250,21 +268,24 @@ def _is_real(tensor: Any) -> bool:
     return not tensor.is_meta and type(tensor).__name__ != "FakeTensor" and not hasattr(tensor, "fake_mode")
 
 
-def _held(modules: list[Any]) -> Iterator[Held]:
+def _held(modules: list[Any], taken: set[int]) -> Iterator[Held]:
     """Parameters, unique by their memory: two parts of one flat buffer are two. Of those that are spread over several
     processes (DTensor), the part that is here."""
-    by_place: dict[Any, tuple[list[str], Any, bool]] = {}
+    by_place: dict[Any, tuple[list[str], Any, list[Any]]] = {}
     for module in modules[:1]:
         for path, outer in module.named_parameters(remove_duplicate=False):
             for name, tensor in plain(outer, path):
-                by_place.setdefault(_window(tensor), ([], tensor, bool(outer.requires_grad)))[0].append(name)
-    for names, tensor, is_trained in by_place.values():
+                names, _, outers = by_place.setdefault(_window(tensor), ([], tensor, []))
+                names.append(name)
+                outers.append(outer)
+    for names, tensor, outers in by_place.values():
         yield Held(
             tuple(names),
             str(tensor.dtype).removeprefix("torch."),
             tensor.numel(),
             tensor.numel() * tensor.element_size(),
-            is_trained,
+            bool(outers[0].requires_grad),
+            any(id(outer) in taken for outer in outers),
         )
 
 

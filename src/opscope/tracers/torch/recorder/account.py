@@ -66,7 +66,7 @@ class Account:
     has_sequences: bool
     version: str
     lost: list[Lost]
-    unseen: list[int]  # calls of modules in threads that were not recorded
+    unseen: dict[int, str]  # calls of modules that were not recorded, and why
     statistics: dict[int, Figures]  # by value, where they were asked for
     unmeasured: dict[str, int]  # why the numbers of values could not be taken, and how often
     runs_compiled: bool  # what torch.compile compiled ran compiled; else as it is written

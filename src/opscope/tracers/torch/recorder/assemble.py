@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from opscope.ir import Capture, Frame, Gap, Graph, GraphBuilder, Origin, Pools, Stage, Table
-from opscope.ir.attributes import NESTED, SPARSE, UNPAIRED
+from opscope.ir.attributes import NESTED, SPARSE, UNPAIRED, WITHOUT_RECORDER
 from opscope.ir.gaps import note
 from opscope.ir.measurements import TIMES, VALUES, figures_table, times_table, values_table
 from opscope.tracers.torch.words import attribute, tensor_type
 
 from .account import Account, Columns
+from .otherwise import DIGITS, of_gradients, of_matrices
 from .placement import FORWARD_BEFORE, Placement
 from .places import COMPILED
 
@@ -84,6 +86,7 @@ class _Assembly:
         known: dict[tuple[Any, ...], int] = {}
         rows: list[int] = []
         reasons: Counter[str] = Counter()
+        inexact: dict[str, None] = {}
         self._has_odd = any(window.parts is not None or window.layout for window in self._r.memory.windows)
         begin = 0
         for i in range(self._count):
@@ -94,7 +97,10 @@ class _Assembly:
             begin = log.output_end[i]
             is_compiled = bool(self._r.places.flags[log.place[i]] & COMPILED) and not self._r.runs_compiled
             odd = self._odd_tensors(i) if self._has_odd else ""
-            key = (log.constant[i], log.node_name[i], why, device, is_compiled, odd)
+            other = self._otherwise(i)
+            if other.endswith(DIGITS):
+                inexact[other.removesuffix(DIGITS)] = None
+            key = (log.constant[i], log.node_name[i], why, device, is_compiled, odd, other)
             if key not in known:
                 attrs = dict(sets[key[0]]) if key[0] >= 0 else {}
                 attrs |= json.loads(odd) if odd else {}
@@ -102,6 +108,8 @@ class _Assembly:
                     attrs["autograd"] = log.node_names[key[1]]
                 if why:
                     attrs[UNPAIRED] = why
+                if other:
+                    attrs[WITHOUT_RECORDER] = other
                 if device:
                     attrs["device"] = device
                 if is_compiled:
@@ -110,6 +118,11 @@ class _Assembly:
             rows.append(known[key])
         if not self._r.runs_compiled:
             self._name_compiled()
+        if inexact:
+            self._warnings.append(
+                "PyTorch takes another way while any recorder is active: without one it runs "
+                f"{_listed(list(inexact))}, and the last digits may differ"
+            )
         unseen = reasons.get(FORWARD_BEFORE, 0)
         if unseen:
             self._warnings.append(
@@ -121,6 +134,23 @@ class _Assembly:
             )
         return rows
 
+    def _otherwise(self, i: int) -> str:
+        """What PyTorch runs without a recorder instead of this operator."""
+        log, memory = self._log, self._r.memory
+        op, function = log.schemas[log.schema[i]].name, log.node_names[log.node_name[i]]
+        if function and (other := of_gradients(function, op, i in self._placed.sums)):
+            return other
+        if "linalg" not in op:
+            return ""
+        made = log.output_value[log.output_end[i - 1] if i else 0 : log.output_end[i]]
+        is_complex = lambda: memory.windows[memory.window_number(made[0])].dtype.is_complex  # noqa: E731
+        return of_matrices(op, made, self._needed.__contains__, is_complex)
+
+    @cached_property
+    def _needed(self) -> set[int]:
+        """The values that something reads, or that are left."""
+        return {*self._log.use_value, *self._outputs()}
+
     def _name_compiled(self) -> None:
         """What torch.compile would have taken, by module or by line."""
         log, places, pools = self._log, self._r.places, self._pools
@@ -130,10 +160,9 @@ class _Assembly:
                 path = pools.scope_path(self._placed.scopes[i]).partition("/")[0] if log.call[i] >= 0 else ""
                 where[path or _at(places.frames(log.place[i])).removeprefix("from ")] = 1
         if where:
-            named = ", ".join(list(where)[:3]) + (", …" if len(where) > 3 else "")
             self._warnings.append(
-                f"torch.compile was disabled while this was recorded: {named} ran as written, operator by operator "
-                "(how='dynamo' and how='joint' show what the compiler takes)"
+                f"torch.compile was disabled while this was recorded: {_listed(list(where))} ran as written, operator "
+                "by operator (how='dynamo' and how='joint' show what the compiler takes)"
             )
 
     def _odd_tensors(self, i: int) -> str:
@@ -241,9 +270,8 @@ class _Assembly:
             )
             for lost in self._r.lost
         ]
-        why = "the module was called in a thread that was started before the recording and is not recorded"
-        scopes = Counter(scope_of(call) for call in self._r.unseen)
-        return gaps + [Gap(why, scope=scope) for scope in scopes]
+        unseen = {(why, scope_of(call)): None for call, why in self._r.unseen.items()}
+        return gaps + [Gap(why, scope=scope) for why, scope in unseen]
 
 
 def _producers(log: Columns, values: int, seen_through: dict[int, int]) -> list[int]:
@@ -256,6 +284,10 @@ def _producers(log: Columns, values: int, seen_through: dict[int, int]) -> list[
     for value, write in seen_through.items():
         made_by[value] = made_by[write]
     return made_by
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 def _at(frames: list[Frame]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from opscope.tracers.frames import frame_at
@@ -16,6 +16,9 @@ from opscope.tracers.torch import private
 
 from .names import Modules, Step
 from .places import Places
+
+IN_A_THREAD = "the module was called in a thread that was started before the recording and is not recorded"
+DISABLED = "the module was called while dispatch modes were disabled"
 
 
 class Call(NamedTuple):
@@ -57,7 +60,8 @@ class Calls:
         self._home = threading.get_ident()
         self._modes = private.modes_here(torch)
         self.lock = threading.RLock()  # several threads may write to what is recorded
-        self.unseen: list[int] = []  # calls in threads that are not recorded
+        self.unseen: dict[int, str] = {}  # calls that are not recorded, and why
+        self.inside: CodeType | None = None  # what runs one operator of the recording: below it, there is no mode
         self._torch = torch
         self._handles = private.watch_modules(torch, self._enter, self._leave)
 
@@ -78,7 +82,7 @@ class Calls:
     def _enter(self, module: Any, args: Any) -> None:
         module = private.uncompiled(module) if self._compiled else module
         frame, thread = frame_at(1), threading.get_ident()
-        if thread != self._home and not self._modes():
+        if not self._modes() and not (thread == self._home and self._is_inside(frame)):
             self._enter_unseen(module, frame, thread)
             return
         with self.lock:
@@ -96,12 +100,27 @@ class Calls:
             self._last[id(module)] = weakref.ref(module), call
 
     def _enter_unseen(self, module: Any, frame: FrameType, thread: int) -> None:
-        """A module that the recording knows is called in a thread that has no dispatch mode: it is not recorded."""
+        """A module that the recording knows is called where no dispatch mode is asked: it is not recorded."""
         with self.lock:
-            if self._modules.knows(module) and thread not in self.active:
-                self.unseen.append(len(self.rows))
-                self.rows.append(Call(-1, self._modules.steps(module, None, frame), 0, False))
-                self.active[thread] = [Active(self.unseen[-1], id(module), frame, 0)]
+            stack = self.active.get(thread, [])
+            top = stack[-1] if stack else None
+            if not self._modules.knows(module):
+                return
+            if top is not None and top.call in self.unseen:
+                call = top.call  # one gap is enough
+            else:
+                call = len(self.rows)
+                self.unseen[call] = DISABLED if thread == self._home else IN_A_THREAD
+                steps = self._modules.steps(module, top.module if top is not None else None, frame)
+                self.rows.append(Call(top.call if top is not None else -1, steps, 0, False))
+            self.active.setdefault(thread, []).append(Active(call, id(module), frame, 0))
+
+    def _is_inside(self, frame: FrameType) -> bool:
+        """Whether an operator of the recording is running, such as one that is written in Python."""
+        walk: FrameType | None = frame
+        while walk is not None and walk.f_code is not self.inside:
+            walk = walk.f_back
+        return walk is not None
 
     def _leave(self, module: Any, args: Any, result: Any) -> None:
         module = private.uncompiled(module) if self._compiled else module

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ FIELDS = (
     "output_end",
 )
 _ROW = 8 * len(FIELDS)  # bytes
+_first = struct.Struct("q").unpack_from
 _ends = struct.Struct("2q").unpack  # the last two fields
 pack = struct.Struct(f"{len(FIELDS)}q").pack
 
@@ -66,6 +68,11 @@ class Log:
         uses, outputs = _ends(self.rows[-16:]) if self.rows else (0, 0)
         del self.uses[uses:]
         del self.output_value[outputs:]
+
+    def schemas_since(self, count: int) -> Iterator[Schema]:
+        """Of the operators that were recorded since there were `count`."""
+        for row in range(count, self.count):
+            yield self.schemas[_first(self.rows, row * _ROW)[0]]
 
     def column(self, name: str) -> list[int]:
         table: npt.NDArray[np.int64] = np.frombuffer(self.rows, dtype=np.int64).reshape(-1, len(FIELDS))

@@ -278,6 +278,7 @@ class Recorder:
                     release()
             return out  # pyright: ignore[reportUnknownVariableType]  # whatever the operator returned
 
+        self._calls.inside = dispatch.__code__
         return dispatch
 
     # -- before -----------------------------------------------------------------------------------
@@ -497,8 +498,10 @@ class Recorder:
                 self._around.pop(thread, None)
             else:
                 self._around[thread] = around
-        if schema.computes and count == self.log.count and lost == len(self._lost):
-            self._lose(None, schema, types)
+        if schema.computes and not schema.is_view and lost == len(self._lost):
+            inside = list(self.log.schemas_since(count))
+            if all(ran.is_view for ran in inside):  # or nothing ran: something else computed the result
+                self._lose(None, schema, types)
         return out
 
     def _note_around(self, constants: list[Any]) -> None:

@@ -59,8 +59,8 @@ class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
     __slots__ = (
-        "_places", "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "makes_empty", "may_write",
-        "name", "shows_more", "slots", "takes_storage", "undeclared", "writes", "writes_self",
+        "_places", "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "is_view", "makes_empty",
+        "may_write", "name", "shows_more", "slots", "takes_storage", "undeclared", "writes", "writes_self",
     )  # fmt: skip
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
@@ -93,6 +93,10 @@ class Schema:
             "grouped_mm" in self.name and OFFSETS in self.by_name
         )
         self.is_plain = not (self.asks_numbers or self.may_write or self.shows_more)
+        returns: list[Any] = list(schema.returns) if schema is not None else []
+        # Of what its arguments show, and of nothing else: a view, a question about a tensor, or one that is nested.
+        is_aliased = bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+        self.is_view = is_aliased or self.name.startswith("aten._nested_get_")
         self.computes = not (self.name.startswith("profiler.") or self.name in _QUESTIONS)
 
     def written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

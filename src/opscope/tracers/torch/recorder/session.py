@@ -117,7 +117,9 @@ class Session(session.Session):
         try:
             if self._compiled is None:
                 self._aside.enter_context(private.without_compiler())
+                self._aside.enter_context(private.with_control_flow(self._switch))
             self._aside.enter_context(private.no_word_about_hooks())
+            self._aside.enter_context(private.rank_that_writes(torch))
             for name, optimizer in optimizers:
                 self._know_optimizer(optimizer, name)
             self._take_names(given)
