@@ -224,7 +224,7 @@ def test_several_that_are_selected_are_summed(page: Page, step: str) -> None:
     # What is in another one that is selected counts once.
     both = macs("forward:net", "forward:net/second")
     assert both == pytest.approx(one + other)
-    expect(page.locator(".right h3").first).to_contain_text("2 selected")
+    expect(page.locator(".right h2").first).to_contain_text("2 selected")
     expect(figure).to_be_visible()
 
 
