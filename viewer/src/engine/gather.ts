@@ -21,7 +21,9 @@ const FEWEST_BETWEEN = 3; // operators between modules that are one box
 const SECTIONS = 16; // as a rule
 const MOST_SECTIONS = 30;
 const LARGEST = 2000; // items of a module that is looked at
-const MOST_NODES = 250_000;
+const MOST_NODES = 250_000; // of one level …
+const MOST_OF_GRAPH = 500_000; // … and of a graph: a larger one must open, too
+const MOST_TYPES = 2 ** 21; // for a number of its own for every pair of an operator and a type
 
 /** The items directly in a group: groups (as -1 - group) and operators, in an order in which they can run. */
 interface Level {
@@ -32,6 +34,7 @@ interface Level {
 }
 
 export function gather(groups: Grouping, graph: Graph, flow: Flow, outputs: (node: number) => number): void {
+  if (groups.nodeGroup.length > MOST_OF_GRAPH) return;
   const found = new Gatherer(groups, graph, flow, outputs);
   const made = found.alike();
   if (found.cut() || made) tidy(groups, new Set());
@@ -40,6 +43,7 @@ export function gather(groups: Grouping, graph: Graph, flow: Flow, outputs: (nod
 class Gatherer {
   private readonly boxOf: Int32Array; // by operator, while a level is looked at
   private uses: Csr | undefined;
+  private nodes: Int32Array | undefined; // while a level is looked at
   private members!: Csr; // operators by group
   private children!: Csr;
   private readonly isStep: boolean;
@@ -69,11 +73,11 @@ class Gatherer {
     for (let g = 0; g < levels; g++) {
       const own = row(members, g);
       if (own.length < MANY || own.length > LARGEST || groups.gathered[g] || groups.labels.has(g)) continue;
-      const kinds = new Map<string, number[]>();
+      const kinds = new Map<number, number[]>();
       for (const node of own) {
         const value = this.output(node);
         if (value < 0) continue;
-        const key = `${this.graph.op[node]}/${this.graph.type[value]}`;
+        const key = this.graph.op[node]! * MOST_TYPES + this.graph.type[value]!;
         const list = kinds.get(key);
         if (list) list.push(node);
         else kinds.set(key, [node]);
@@ -233,34 +237,57 @@ class Gatherer {
     const { groups, boxOf } = this;
     const { useNode, useValue, producer } = this.flow;
     const uses = (this.uses ??= csr(useNode, groups.nodeGroup.length));
-    const items = [...[...row(this.children, level)].map((g) => -1 - g), ...row(this.members, level)];
-    const inside = items.map((item) => this.inside(item));
-    if (inside.reduce((n, list) => n + list.length, 0) > MOST_NODES) return null;
-    inside.forEach((list, i) => list.forEach((node) => (boxOf[node] = i)));
-    const pairs = new Set<number>();
-    for (const list of inside) {
-      for (const node of list) {
-        for (const use of row(uses, node)) {
-          const maker = useValue[use]! < 0 ? -1 : producer[useValue[use]!]!;
+    const [own, kids] = [row(this.members, level), row(this.children, level)];
+    const items = [...Array.from(kids, (g) => -1 - g), ...own];
+    // The operators in all items, one item after the other.
+    const nodes = (this.nodes ??= new Int32Array(groups.nodeGroup.length));
+    const [end, first] = [new Int32Array(items.length), new Int32Array(items.length)];
+    let count = 0;
+    for (let i = 0; i < items.length; i++) {
+      const begin = count;
+      if (items[i]! >= 0) nodes[count++] = items[i]!;
+      else count = this.putInside(-1 - items[i]!, nodes, count);
+      end[i] = count;
+      if (count > MOST_NODES) return null;
+      for (let at = begin; at < count; at++) if (at === begin || nodes[at]! < first[i]!) first[i] = nodes[at]!;
+    }
+    for (let i = 0, at = 0; i < items.length; i++) for (; at < end[i]!; at++) boxOf[nodes[at]!] = i;
+    const [source, target]: number[][] = [[], []];
+    const seen = new Int32Array(items.length).fill(-1); // by item: the last one that reads it
+    for (let i = 0, at = 0; i < items.length; i++) {
+      for (; at < end[i]!; at++) {
+        const node = nodes[at]!;
+        for (let u = uses.start[node]!; u < uses.start[node + 1]!; u++) {
+          const value = useValue[uses.item[u]!]!;
+          const maker = value < 0 ? -1 : producer[value]!;
           const from = maker < 0 ? -1 : boxOf[maker]!;
-          if (from >= 0 && from !== boxOf[node]) pairs.add(from * items.length + boxOf[node]!);
+          if (from < 0 || from === i || seen[from] === i) continue;
+          seen[from] = i;
+          source!.push(from);
+          target!.push(i);
         }
       }
     }
-    for (const list of inside) for (const node of list) boxOf[node] = -1;
-    const [source, target] = [new Int32Array(pairs.size), new Int32Array(pairs.size)];
-    let e = 0;
-    for (const pair of pairs) [source[e], target[e++]] = [Math.floor(pair / items.length), pair % items.length];
-    return ordered(
-      { items, source, target },
-      Int32Array.from(inside, (list) => list.reduce((a, b) => Math.min(a, b), Infinity)),
-    );
+    for (let at = 0; at < count; at++) boxOf[nodes[at]!] = -1;
+    return ordered({ items, source: Int32Array.from(source!), target: Int32Array.from(target!) }, first);
+  }
+
+  /** Puts the operators in a group at a place of a list; the place behind them. */
+  private putInside(group: number, list: Int32Array, at: number): number {
+    const { members, children } = this;
+    const todo = [group];
+    for (let g = todo.pop(); g !== undefined; g = todo.pop()) {
+      for (let i = members.start[g]!; i < members.start[g + 1]!; i++) list[at++] = members.item[i]!;
+      for (let i = children.start[g]!; i < children.start[g + 1]!; i++) todo.push(children.item[i]!);
+    }
+    return at;
   }
 }
 
 /** The items in an order in which they can run, as near as may be to that in which they ran. */
 function ordered({ items, source, target }: Level, first: Int32Array): Level {
   const n = items.length;
+  if (first.every((at, i) => !i || at >= first[i - 1]!) && source.every((a, e) => a < target[e]!)) return { items, source, target };
   const by = Array.from({ length: n }, (_, i) => i).sort((a, b) => first[a]! - first[b]!);
   const place = new Int32Array(n);
   by.forEach((item, i) => (place[item] = i));

@@ -62,6 +62,7 @@ async function stored(capture: Capture, stage: number): Promise<OwnColumn[]> {
 
 /** Statistics of what operators make, where they were recorded: figures like any others. */
 async function statistics(capture: Capture, stage: number): Promise<OwnColumn[]> {
+  if (!capture.facts(FACTS.values.name, stage).length) return [];
   const figures = await figuresOf(capture, stage);
   const { producer } = await capture.graph(capture.manifest.stages[stage]!.graph);
   const columns: OwnColumn[] = [];
