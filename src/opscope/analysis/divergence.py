@@ -495,8 +495,8 @@ def _outside(side: _Side, value: int, match: _Match) -> list[int]:
 
 
 def _partner(left: _Side, right: _Side, a: int, b: int, lost: list[int]) -> int:
-    """Of the right side's losses the first of the same size that comes soon and reads nothing that is lost: it is what `a`
-    should have been."""
+    """Of the right side's losses the first of the same size that comes soon and reads nothing that is lost: it is
+    what `a` should have been."""
     size = left.size[a]
     computed = [value for value in lost if right.graph.value_producer[value] >= 0]
     early = computed[: computed.index(b) + 8] if b in computed else computed[:8]

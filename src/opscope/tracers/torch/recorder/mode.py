@@ -271,10 +271,9 @@ class Recorder:
                 if times:
                     log.seconds.append(took)
                 if values:
-                    found: list[tuple[int, Any]] = []
-                    if written is None and isinstance(out, tensor_type):
-                        found.append((log.output_value[-1], cast("Any", out)))
-                    found = found or self._made(out, written or [])
+                    is_one = written is None and isinstance(out, tensor_type)
+                    alone: list[tuple[int, Any]] = [(log.output_value[-1], out)] if is_one else []
+                    found = alone or self._made(out, written or [])
                     self._measured(found, written or [], schema)
                     if self._keeps is not None and self._keeps(schema.name, call, sequence, node_sequence):
                         self._keep(found)
