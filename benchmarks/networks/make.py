@@ -2,6 +2,7 @@
 
 python benchmarks/networks/make.py OUT [NAME…]
 python benchmarks/networks/make.py OUT --files FOLDER…      every file there that can be opened
+python benchmarks/networks/make.py --tests                  tests/data/networks: small, and naming no machine
 """
 
 from __future__ import annotations
@@ -13,22 +14,47 @@ import torch
 from step_models import CALLS, STEPS
 
 import opscope
+from opscope import wire
+from opscope.ir import Capture
 
 WAYS = ("record", "export", "fx", "jit-trace", "jit-script", "dynamo", "joint", "autograd")
+TESTS = Path(__file__).parents[2] / "tests" / "data" / "networks"
+IN_TESTS = (
+    *("gpt2_train", "llama_train", "resnet50_train", "vit_train", "unet_train", "densenet_train", "gan_train"),
+    *(
+        "distilled_train",
+        "clip_train",
+        "checkpointed_train",
+        "accumulated_train",
+        "lstm_cells_train",
+        "unrolled_train",
+        "t5",
+    ),
+)
 IN_EVERY_WAY = ("resnet50", "vit", "unet", "lstm_cells", "siamese")
+
+
+def made(name: str) -> opscope.Capture:
+    torch.manual_seed(0)
+    if name in STEPS:
+        model, optimizer, run = STEPS[name]()
+        with opscope.record(model, optimizer=optimizer) as capture:
+            run()
+        return capture
+    model, args, kwargs = CALLS[name]()
+    return opscope.trace(model, *args, **kwargs)
+
+
+def bare(capture: opscope.Capture) -> Capture:
+    """Graphs and names, without sources and folders: costs are computed again when it is opened."""
+    frames = capture.pools.frames.rows()
+    frames[:] = [frame._replace(file=Path(frame.file).name) for frame in frames]
+    return Capture(capture.pools, capture.stages, capture.stage_links, origin=capture.origin)
 
 
 def record(out: Path, wanted: list[str]) -> None:
     for name in wanted or [*STEPS, *CALLS]:
-        torch.manual_seed(0)
-        if name in STEPS:
-            model, optimizer, run = STEPS[name]()
-            with opscope.record(model, optimizer=optimizer) as capture:
-                run()
-        else:
-            model, args, kwargs = CALLS[name]()
-            capture = opscope.trace(model, *args, **kwargs)
-        capture.save(out / f"{name}.opscope")
+        made(name).save(out / f"{name}.opscope")
     for name in IN_EVERY_WAY if not wanted else []:
         for how in WAYS:
             torch.manual_seed(0)
@@ -49,7 +75,16 @@ def read(out: Path, folders: list[str]) -> None:
             opened.save(out / f"{folder.name}.{'.'.join(path.relative_to(folder).parts)}.opscope")
 
 
-if __name__ == "__main__":
+def store() -> None:
+    TESTS.mkdir(exist_ok=True)
+    for name in IN_TESTS:
+        with (TESTS / f"{name}.opscope").open("wb") as file:
+            wire.write(bare(made(name)), file)
+
+
+if sys.argv[1:] == ["--tests"]:
+    store()
+elif __name__ == "__main__":
     place = Path(sys.argv[1])
     place.mkdir(parents=True, exist_ok=True)
     if sys.argv[2:3] == ["--files"]:

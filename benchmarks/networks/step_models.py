@@ -764,3 +764,58 @@ def gan() -> Call:
     gan = Gan().eval()
     gan.forward = lambda z: gan.critic(gan.generator(z))  # type: ignore[method-assign]
     return gan, (torch.randn(4, 16, 4, 4),), {}
+
+
+@step
+def clip_train() -> Step:
+    from transformers import CLIPConfig, CLIPModel
+
+    tower: dict[str, Any] = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+    }
+    text = {**tower, "vocab_size": 200, "bos_token_id": 1, "eos_token_id": 2}
+    vision = {**tower, "image_size": 32, "patch_size": 8}
+    model = CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=16))
+    pixels = torch.randn(2, 3, 32, 32)
+    return trained(model, lambda: model(input_ids=IDS, pixel_values=pixels, return_loss=True).loss)
+
+
+@step
+def distilled_train() -> Step:
+    """A teacher that nothing is learned by, beside a student."""
+    teacher = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 10))
+    student = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 10))
+    x = torch.randn(4, 16)
+
+    def loss() -> Tensor:
+        with torch.no_grad():
+            wanted = teacher(x)
+        return F.kl_div(F.log_softmax(student(x), -1), F.softmax(wanted, -1), reduction="batchmean")
+
+    return trained(nn.ModuleDict({"teacher": teacher, "student": student}), loss, sgd(student))
+
+
+@step
+def unrolled_train() -> Step:
+    """An embedding, a cell and a head that are called in turns, at every step of a sequence."""
+    model = nn.ModuleDict({"embed": nn.Embedding(50, 16), "cell": nn.LSTMCell(16, 32), "head": nn.Linear(32, 50)})
+    ids = IDS[:, :20] % 50
+
+    class Unrolled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = model
+
+        def forward(self, ids: Tensor) -> Tensor:
+            h = c = torch.zeros(ids.shape[0], 32)
+            out: list[Tensor] = []
+            for at in range(ids.shape[1]):
+                h, c = self.parts["cell"](self.parts["embed"](ids[:, at]), (h, c))
+                out.append(self.parts["head"](h))
+            return torch.stack(out, 1)
+
+    unrolled = Unrolled()
+    return trained(unrolled, lambda: F.cross_entropy(unrolled(ids).flatten(0, 1), ids.flatten()))

@@ -63,7 +63,7 @@ def test_the_view_menu_shows_what_is_passed_over(page: Page, step: str) -> None:
     page.evaluate("opscope.expandAll()")
     before = state(page)["boxCount"]
     page.locator(".menu summary").click()
-    page.get_by_label("Views and copies (18 ops").check()
+    page.get_by_label("Views and copies (19 ops").check()
     page.evaluate("opscope.idle()")
     assert state(page)["boxCount"] > before
     reopen(page, "w=v")

@@ -77,6 +77,29 @@ PROFILE = Fact(
         Field("with line", "how many of them belong to a line of source"),
     ),
 )
+SPLIT = Fact(
+    "split",
+    "Where the time of a profiled run went: work, overlap, and why devices were idle.",
+    ("row",),
+    (
+        Field("name", "what it is", holds="text"),
+        Field("time", "how long", "time"),
+        Field("count", "of how many pieces of work, or gaps between them"),
+        Field("explanation", "how it is counted", holds="text"),
+    ),
+)
+BLOCKS = Fact(
+    "blocks",
+    "Memory that an allocator had handed out when most was alive, or when it refused to hand out more.",
+    ("row",),
+    (
+        Field("value", "what is in it, where that is known"),
+        Field("bytes", "its size", "B"),
+        Field("class", "what it is held for; `refused`: what there was no memory for", holds="text"),
+        Field("evidence", "how the value is known; empty: it is not", holds="text"),
+        Field("stack", "where it was asked for", holds="text"),
+    ),
+)
 COSTS = Fact(
     "costs",
     "What every operator costs; docs/stats.md defines the figures.",
@@ -311,7 +334,7 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
     {
         fact.name: fact
         for fact in (
-            *(TIMES, PROFILE, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, ORIGINS, GRADIENTS, IDS),
+            *(TIMES, PROFILE, SPLIT, BLOCKS, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, ORIGINS, GRADIENTS, IDS),
             *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES, OWN),
         )
     }

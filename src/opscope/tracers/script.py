@@ -138,7 +138,8 @@ def _run(
             save(recorder.finish(path))
 
     try:
-        with as_main(path, argv, folder), leaving.stopped_by_signals(), leaving.before_exit(save_now):
+        with as_main(path, argv, folder), leaving.stopped_by_signals() as begin, leaving.before_exit(save_now):
+            recorder.when_started = begin
             try:
                 with recorder.watching_imports():
                     held.append(body())
@@ -226,6 +227,7 @@ class _Recorder:
         self._join = join
         self._caller = caller
         self._sessions: dict[str, Session] = {}
+        self.when_started: Callable[[], None] = lambda: None
         self.warnings: list[str] = []
 
     def start(self, framework: str) -> None:
@@ -239,6 +241,7 @@ class _Recorder:
         )
         tracer.check(options)
         self._sessions[framework] = tracer.start(options)
+        self.when_started()
 
     def _next(self, framework: str) -> None:
         """A step is over, and none of its numbers were NaN: the next one is recorded from the beginning."""

@@ -266,8 +266,9 @@ class Recorder:
                 if times:
                     log.seconds.append(took)
                 if values:
-                    found = [(log.output_value[-1], out)] if written is None and isinstance(out, tensor_type) else None
-                    self._measured(found or self._made(out, written or []), written or [], schema)
+                    is_one = written is None and isinstance(out, tensor_type)
+                    alone: list[tuple[int, Any]] = [(log.output_value[-1], out)] if is_one else []
+                    self._measured(alone or self._made(out, written or []), written or [], schema)
             except Exception as error:
                 self._lose(error, schema)
             except BaseException:
