@@ -158,8 +158,9 @@ class Capture(ir.Capture):
         """
         from opscope.opening import from_bytes
         from opscope.server import background, over_ssh
+        from opscope.tables import as_csv
 
-        server = background(from_bytes)
+        server = background(from_bytes, as_csv)
         url = server.url([server.add(name, self, local=True)])
         if browser and not over_ssh():
             import webbrowser
