@@ -37,6 +37,7 @@ COMMANDS = {
     "by kind": "stats {x} --by kind",
     "by node": "stats {x} --by node",
     "by node csv": "stats {x} --by node --csv",
+    "by node json": "stats {x} --by node --json",
     "by kernel": "stats {x} --by kernel",
     "by phase": "stats {x} --by phase",
     "depth 1": "stats {x} --depth 1",

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 import zipfile
@@ -24,7 +26,8 @@ import kills
 import opscope
 from commands import bad, run
 from conftest import DATA
-from mutations import mutate_arrow
+from fuzz_samples import compiler_samples
+from mutations import mutate_arrow, tarred, zipped
 from opscope.errors import BadInput, one_line
 from opscope.files import replacing, replacing_folder
 from opscope.ir import Capture, Frame, GraphBuilder, Pools, Stage
@@ -283,6 +286,81 @@ def test_a_model_that_shrinks_while_it_is_read_is_refused(tmp_path: Path) -> Non
         os.truncate(path, 100)
         with pytest.raises(BadInput, match="became shorter"):
             data[size - 4 : size]
+
+
+DEBUG = Path("torch_compile_debug/run_2026_11_19_10_00_00_000000-pid_1/torchinductor/model__1_backward_2.1")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_what_is_no_file_of_a_debug_folder_is_named_and_not_read(kind: str, tmp_path: Path) -> None:
+    with tarfile.open(fileobj=io.BytesIO(compiler_samples()["debug.tar"])) as archive:
+        archive.extractall(tmp_path, filter="data")
+    path = tmp_path / DEBUG / "output_code.py"
+    path.unlink()
+    {"pipe": os.mkfifo, "link": lambda path: path.symlink_to("/etc/passwd"), "folder": Path.mkdir}[kind](path)
+    capture = opscope.open(tmp_path)
+    assert any("output_code.py is a link, a folder or no file" in warning for warning in capture.all_warnings())
+    assert "root:" not in dump(capture)
+
+
+EVENT: dict[str, object] = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.0, "dur": 2.0}
+
+
+@pytest.mark.parametrize("odd", [10**400, 1e308, float("nan"), float("inf"), "x", None, [], {}])
+@pytest.mark.parametrize("field", ["ts", "dur"])
+def test_no_clock_shows_such_a_time(field: str, odd: object) -> None:
+    events = [EVENT, EVENT | {"ts": 5.0, field: odd}]
+    data = json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
+    capture = opscope.opening.from_bytes("x.json", data)
+    assert capture.graph.n_nodes == 1
+    assert any("1 event" in warning for warning in capture.all_warnings()), capture.all_warnings()
+
+
+def test_a_report_with_odd_figures_is_left_out(tmp_path: Path) -> None:
+    report = json.loads((DATA / "jittor/quirks/profiled_report.json").read_text())
+    for row, odd in zip(report[1:], (10**400, "nan", "inf", None, {}, []), strict=False):
+        row[4] = odd
+    report += [3, {}, [], None, ["a"]]
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    path = DATA / "jittor/quirks/profiled_mlp_train.pkl"
+    whole, found = opscope.open(path), opscope.open(path, profile=tmp_path / "report.json")
+    measured = [capture.stats().to_dict("kernel")["rows"] for capture in (whole, found)]
+    known = [[row["time"] for row in rows if row["time"] is not None] for rows in measured]
+    assert 0 < len(known[1]) < len(known[0])
+    assert all(0 <= time < 1e6 for time in known[1])
+
+
+def test_a_profile_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    profile = tmp_path / "other.json"
+    profile.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [EVENT | {"name": "aten::no_such_operator"}]}))
+    assert f"{profile}: a profile of another program" in bad(
+        "info", DATA / "torch" / "chakra.json", "--profile", profile
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v")
+def test_a_library_without_room_is_one_line() -> None:
+    from opscope.errors import lacks_memory
+
+    assert lacks_memory(MemoryError())
+    assert lacks_memory(ImportError("x.so: failed to map segment from shared object"))
+    assert not lacks_memory(ImportError("No module named x"))
+
+
+@pytest.mark.parametrize("member", ["/etc/passwd", "../x", "a/../../x"])
+def test_archives_write_nothing_outside(member: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="points outside the file"):
+        opscope.opening.from_bytes("x.zip", zipped({"a": b"{}", member: b"{}"}))
+    with pytest.raises(BadInput, match="points outside the file"):
+        opscope.opening.from_bytes("x.tar", tarred({"a": b"{}", member: b"{}"}))
+
+
+def test_packings_in_packings_are_named_once() -> None:
+    data = b"{}"
+    for number in range(6):
+        data = zipped({f"{number}.zip": data})
+    with pytest.raises(BadInput, match=r"^x\.zip/5\.zip/4\.zip/3\.zip: packed more than 3 times: refused$"):
+        opscope.opening.from_bytes("x.zip", data)
 
 
 # -- source files -----------------------------------------------------------------------------------

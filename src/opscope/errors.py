@@ -27,6 +27,11 @@ class BadInput(OpscopeError):
 def of_file(error: BadInput, name: str, what: str = "") -> BadInput:
     """The same error with the file in front, and `what` it is not, unless that is said already."""
     text = str(error)
-    if text.startswith(f"{one_line(name)}: "):
+    if text.startswith((f"{one_line(name)}: ", f"{one_line(name)}/")):
         return error
     return BadInput(": ".join(part for part in (name, what, text) if part))
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether something failed because there was no memory, or no address space, for it: a library too needs some."""
+    return isinstance(error, MemoryError) or (isinstance(error, ImportError) and "failed to map segment" in str(error))

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from opscope import __version__
-from opscope.errors import OpscopeError, one_line
+from opscope.errors import OpscopeError, lacks_memory, one_line
 
 from . import streams
 
@@ -110,9 +110,9 @@ def main(args: list[str] | None = None) -> None:
         streams.give_up()
         where = f"{error.filename}: " if error.filename else "the output cannot be written: "
         _fail(f"{where}{error.strerror or error}", debug)
-    except MemoryError:
-        _fail("this takes more memory than there is", debug)
     except Exception as error:
+        if lacks_memory(error):
+            _fail("this takes more memory than there is", debug)
         _fail(
             f"this should not happen ({type(error).__name__}: {error}). Please report it, with what "
             "`opscope --debug` shows",

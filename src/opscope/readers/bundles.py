@@ -113,7 +113,7 @@ def _tar_members(file: BinaryIO) -> list[_Member]:
             members.append(_Member(info.name, info.size, _tar_pieces(archive, info)))
             if len(members) > _MOST_FILES:
                 break
-    except (tarfile.TarError, ValueError, EOFError, IndexError) as error:
+    except (tarfile.TarError, ValueError, EOFError, IndexError, OverflowError, OSError) as error:
         raise BadInput(f"a tar file that is cut off or damaged ({error}): copy it again") from None
     return members
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Protocol, cast
 
-from opscope.errors import BadInput, OpscopeError
+from opscope.errors import BadInput, OpscopeError, lacks_memory
 from opscope.ir import Capture
 
 from .bundles import inside, is_tar
@@ -31,6 +31,8 @@ BUILT_IN = {
     "chakra": "opscope.readers.torch.chakra",
     "torch-trace": "opscope.readers.torch.compiler",
     "kineto": "opscope.readers.torch.kineto",
+    "nsight": "opscope.readers.torch.nsight",
+    "torch-memory": "opscope.readers.torch.snapshot",
     "megengine": "opscope.readers.megengine",
     "jittor-trace": "opscope.readers.jittor",
     "paddle-pir": "opscope.readers.paddle.pir",
@@ -117,13 +119,13 @@ def _in_one_line(name: str) -> Generator[None]:
         yield
     except OpscopeError:
         raise
-    except MemoryError:
-        raise BadInput(f"{name}: reading it takes more memory than there is") from None
     except RecursionError:
         raise BadInput(f"{name}: it is nested too deep to be honest") from None
     except OSError as error:
         raise BadInput(f"{name}: cannot be read ({error.strerror or error})") from None
     except Exception as error:
+        if lacks_memory(error):
+            raise BadInput(f"{name}: reading it takes more memory than there is") from None
         raise Unexpected(
             f"{name}: cannot be read: {type(error).__name__}: {error}. It may be damaged; if it is not, "
             "this is a mistake of opscope's: `opscope --debug` shows where"

@@ -33,8 +33,10 @@ class Stopped(BaseException):
 
 
 @contextlib.contextmanager
-def stopped_by_signals() -> Generator[None, None, None]:
-    """Signals that nobody handles raise `Stopped`, once: the next one ends the process as usual."""
+def stopped_by_signals() -> Generator[Callable[[], None], None, None]:
+    """Once the function that this gives was called, signals that nobody handles raise `Stopped`, once: the next one
+    ends the process as usual. Before that nothing can be lost, and an exception in the middle of a framework's import
+    may abort the process: C++ code does not expect it there."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
@@ -42,13 +44,16 @@ def stopped_by_signals() -> Generator[None, None, None]:
 
     ours: list[signal.Signals] = []
     _forked_as_usual()
-    if threading.current_thread() is threading.main_thread():
-        ours = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
-    for number in ours:
-        signal.signal(number, stop)
-        _handlers[number] = stop
+
+    def begin() -> None:
+        if not ours and threading.current_thread() is threading.main_thread():
+            ours.extend(number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL)
+            for number in ours:
+                signal.signal(number, stop)
+                _handlers[number] = stop
+
     try:
-        yield
+        yield begin
     finally:
         for number in ours:
             del _handlers[number]

@@ -68,17 +68,17 @@ def copied(held: Any) -> Any:
     return held
 
 
-def run(op: Any, sample: Any, around: Any) -> list[torch.Tensor | None]:
-    """Forward and backward. Returns results, gradients and the arguments as they are afterwards."""
+def run(op: Any, sample: Any, around: Any, *, is_trained: bool = True) -> list[torch.Tensor | None]:
+    """Forward and backward, or forward alone. Returns results, gradients and the arguments as they are afterwards."""
     given = copied([sample.input, list(sample.args), sample.kwargs])
     leaves = [tensor for tensor in tensors(given) if tensor is not None]
     wanted = [tensor for tensor in leaves if tensor.requires_grad]
     seed()
-    with around:
+    with around, torch.set_grad_enabled(is_trained):
         out = op(given[0], *given[1], **given[2])
         seeds = [t for t in tensors(sample.output_process_fn_grad(out)) if t is not None and t.requires_grad]
         gradients: Any = ()
-        if seeds and wanted:
+        if seeds and wanted and is_trained:
             gradients = torch.autograd.grad(
                 seeds, wanted, [torch.ones_like(t) for t in seeds], allow_unused=True, retain_graph=True
             )
@@ -129,11 +129,19 @@ def check(name: str) -> dict[str, Any]:
             row[key] += told[key]
         faults += [f"{key}: {told[key]}" for key in ("silent", "misled", "problems", "gaps", "before") if told[key]]
         marks += told["warnings"]
+        alone = functools.partial(run, op, sample, contextlib.nullcontext(), is_trained=False)
+        plain, again = alone(), alone()
+        with opscope.record() as cap:
+            recorded = alone()
+        if op.name not in UNINITIALIZED and not difference(plain, again) and (where := difference(recorded, plain)):
+            row["differs"] += 1
+            faults.append(f"not the same to the bit: {where} without gradients")
+            marks += cap.all_warnings() or ["-"]
         both = Both()
         run(op, sample, both)
         faults += [f"edge {edge}" for edge in wrong_edges(both.capture, both.log)]
     row["marks"] = sorted(set(marks))
-    unmarked = [fault for fault in faults if not (fault.startswith("not the same") and marks)]
+    unmarked = [fault for fault in faults if not fault.startswith("not the same") or not marks or "-" in marks]
     row["faults"] = sorted(set(faults))
     return {"verdict": "faithful" if not unmarked else "; ".join(sorted(set(unmarked)))[:300], **row}
 

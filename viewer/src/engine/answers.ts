@@ -3,7 +3,7 @@
 import { scopePath } from '../wire/scopes.ts';
 import { PHASES, ROLES } from '../scene.ts';
 import { row } from '../wire/csr.ts';
-import type { Groups } from '../wire/capture.ts';
+import type { Groups, Pools } from '../wire/capture.ts';
 import { boundary, bytesOf, calledAt, neighbour } from './boundary.ts';
 import { FACTS } from '../wire/facts.ts';
 import type { Details, KernelDetails, KernelRow, Label, Measure, Ref, TreePage, TreeRow } from './messages.ts';
@@ -372,10 +372,10 @@ function treeRow({ tree, graph, capture, titles }: View, item: number): TreeRow 
   };
 }
 
-/** How often the code of each kernel ran. */
-function kernelRuns({ name: names, attrs }: Groups): number[] {
+/** How often the code of each kernel ran: its name says which, where the compiler's language is known, else its attributes. */
+function kernelRuns({ name: names, attrs }: Groups, pools: Pools): number[] {
   const runs = new Map<string, number>();
-  const keys = Array.from(names, (name, k) => `${attrs[k]}/${attrs[k] ? '' : name}`);
+  const keys = Array.from(names, (name, k) => (attrs[k] && !languageOf(pools.attrs.at(attrs[k])) ? `${attrs[k]}/` : `/${name}`));
   for (const key of keys) runs.set(key, (runs.get(key) ?? 0) + 1);
   return keys.map((key) => runs.get(key)!);
 }
@@ -384,7 +384,7 @@ export function kernels(view: View): KernelRow[] {
   const { graph, capture, metrics } = view;
   const kernels = graph.groups.get('kernel');
   if (!kernels) return [];
-  const runs = kernelRuns(kernels);
+  const runs = kernelRuns(kernels, capture.pools);
   return Array.from(kernels.name, (name, index) => ({
     index,
     name: capture.pools.strings.at(name),
@@ -411,7 +411,7 @@ export async function kernel(view: View, index: number): Promise<KernelDetails> 
   if (file) attrs.file = file;
   return {
     nodes: [...kernels.member.subarray(kernels.start[index]!, kernels.start[index + 1]!)],
-    runs: kernelRuns(kernels)[index]!,
+    runs: kernelRuns(kernels, capture.pools)[index]!,
     code: capture.pools.strings.at(kernels.code[index]!),
     name: capture.pools.strings.at(kernels.name[index]!),
     attrs: Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -151,7 +152,10 @@ def _written(folder: Path) -> tuple[str, int, str]:
 
 def _part(folder: Path, way: str, warnings: list[str]) -> Part:
     part = Part(way=way)
-    texts = {name: _read(folder / name) for name in (*_INSIDE, "ir_pre_fusion.txt")}
+    names = (*_INSIDE, "ir_pre_fusion.txt")
+    texts = {name: _read(folder / name) for name in names}
+    odd = [name for name in names if not _is_plain(folder / name) and os.path.lexists(folder / name)]
+    warnings += [f"{folder.name}/{name} is a link, a folder or no file: it was not read" for name in odd]
     if texts["fx_graph_readable.py"]:
         part.before = Text(texts["fx_graph_readable.py"])
     if texts["fx_graph_transformed.py"]:
@@ -222,8 +226,12 @@ def _children(folder: Path | None) -> list[Path]:
     return children
 
 
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
 def _read(path: Path) -> str:
     """A file of the folder that was named; one that lies elsewhere is not read."""
-    if path.is_symlink() or not path.is_file():
+    if not _is_plain(path):
         return ""
     return Source.of(path).unpacked().read(_LARGEST).decode("utf-8", "replace")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from array import array
 from collections.abc import Iterable
 from itertools import count
@@ -41,6 +40,7 @@ WORK = {
 _NOT_ATTRS = frozenset(("External id", "external id", "correlation", "device", "stream", "queued", "context", "bytes"))
 _MOST_NAME = 2000  # characters of a kernel's name: templates of templates
 _LARGEST_ID = 1 << 62
+_LATEST = 1e17  # microseconds since 1970: the year 5138
 
 
 class Columns:
@@ -80,15 +80,11 @@ class Columns:
                 self._thread_names[f"{event.get('pid')}/{event.get('tid')}"] = name[:100]
 
     def _call(self, event: dict[str, Any], kind: int) -> None:
-        try:
-            start, duration = float(event["ts"]), float(event.get("dur", 0.0))
-            name = event["name"]
-        except (KeyError, TypeError, ValueError):
+        interval, name = _interval(event), event.get("name")
+        if interval is None or name is None:
             self.skipped += 1
             return
-        if not (math.isfinite(start) and math.isfinite(duration)):
-            self.skipped += 1
-            return
+        start, duration = interval
         args = _args(event)
         names, kinds, threads, starts, durations, idents, records, sequences = self._calls
         names.append(self.names[name if type(name) is str and len(name) < _MOST_NAME else str(name)[:_MOST_NAME]])
@@ -113,18 +109,14 @@ class Columns:
         self._correlation.append(_whole(args.get("correlation")) if kind == LAUNCH else -1)
 
     def _device(self, event: dict[str, Any], kind: int) -> None:
-        try:
-            start, duration = float(event["ts"]), float(event.get("dur", 0.0))
-            name = str(event["name"])[:_MOST_NAME]
-        except (KeyError, TypeError, ValueError):
+        interval, name = _interval(event), event.get("name")
+        if interval is None or name is None:
             self.skipped += 1
             return
-        if not (math.isfinite(start) and math.isfinite(duration)):
-            self.skipped += 1
-            return
+        start, duration = interval
         args = _args(event)
         names, kinds, devices, streams, starts, durations = self._work
-        names.append(self.names[name])
+        names.append(self.names[str(name)[:_MOST_NAME]])
         kinds.append(kind)
         devices.append(_small(args.get("device", event.get("pid"))))
         streams.append(_small(args.get("stream", event.get("tid"))))
@@ -283,6 +275,15 @@ class _Numbered(dict[str, int]):
     def __missing__(self, text: str) -> int:
         number = self[text] = self._next()
         return number
+
+
+def _interval(event: dict[str, Any]) -> tuple[float, float] | None:
+    """Start and duration in microseconds; None where they are none that a clock can show."""
+    try:
+        start, duration = float(event["ts"]), float(event.get("dur", 0.0))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+    return (start, duration) if abs(start) < _LATEST and abs(duration) < _LATEST else None
 
 
 def _args(event: dict[str, Any]) -> dict[str, Any]:

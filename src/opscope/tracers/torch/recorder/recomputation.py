@@ -12,6 +12,8 @@ from itertools import groupby
 
 # Autograd adds these or leaves them out, depending on whether it saves tensors at that moment.
 PASSED_OVER = frozenset({"aten.detach", "aten.alias", "aten.detach_"})
+_FARTHEST_SCATTERED = 500  # the same where operators are left out between them
+_MOST_LEFT_OUT = 500
 _FARTHEST = 20_000  # operators before the known one that are tried as the beginning
 
 
@@ -33,10 +35,31 @@ def align(
             continue
         if known not in place_in_first:  # one that is passed over: the next one will do
             known = next((i for i in first if i > known), first[-1] if first else -1)
-        start = _start(place_in_first.get(known, 0), [names[i] for i in stretch], first, names)
+        wanted = [names[i] for i in stretch]
+        start = _start(place_in_first.get(known, 0), wanted, first, names)
         if start is not None:
             found.update(zip(stretch, first[start : start + len(stretch)], strict=False))
+        else:
+            found.update(zip(stretch, _scattered(place_in_first.get(known, 0), wanted, first, names), strict=False))
     return found
+
+
+def _scattered(known: int, wanted: Sequence[str], first: Sequence[int], names: Sequence[str]) -> list[int]:
+    """The operators with the wanted names, in this order and as close together as they are anywhere: selective
+    checkpointing keeps the results of some, and leaves those out."""
+    best: list[int] = []
+    for start in range(min(known, len(first) - 1), max(-1, known - _FARTHEST_SCATTERED), -1):
+        if names[first[start]] != wanted[0]:
+            continue
+        found: list[int] = []
+        for place in range(start, min(start + _MOST_LEFT_OUT + len(wanted), len(first))):
+            if names[first[place]] == wanted[len(found)]:
+                found.append(place)
+                if len(found) == len(wanted):
+                    break
+        if len(found) == len(wanted) and (not best or found[-1] - found[0] < best[-1] - best[0]):
+            best = found
+    return [first[place] for place in best]
 
 
 def _start(known: int, wanted: Sequence[str], first: Sequence[int], names: Sequence[str]) -> int | None:
