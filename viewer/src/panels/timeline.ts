@@ -162,7 +162,7 @@ export class MemoryChart {
       h('div', { class: 'alive-sub' }, words.costs.aliveCount(count)),
       h(
         'div',
-        { class: 'alive-rows', role: 'list', 'aria-label': words.costs.alive, tabindex: 0 },
+        { class: 'alive-rows', role: 'group', 'aria-label': words.costs.alive, tabindex: 0 },
         ...rows.map((row) => this.row(row, bytes)),
       ),
     );
@@ -175,7 +175,6 @@ export class MemoryChart {
       'button',
       {
         class: 'alive-row',
-        role: 'listitem',
         title: [row.name, row.where, this.className(row.cls), life].filter(Boolean).join('\n'),
         onclick: row.item >= 0 && (() => this.calls.select([row.item])),
         onmouseenter: () => this.calls.hover(row.item >= 0 ? [row.item] : []),
