@@ -90,9 +90,12 @@ def record(
 def joined(capture: ir.Capture, measured: ir.Capture) -> ir.Capture:
     """A recording with what a profiler measured meanwhile."""
     from opscope.analysis.joining import join
+    from opscope.analysis.joining.over_steps import over_steps
 
     try:
-        return join(capture, measured, "the profiler")
+        joined = join(capture, measured, "the profiler")
+        over_steps(joined)
+        return joined
     except OpscopeError as error:  # what was recorded is not to be lost with it
         capture.warnings.append(f"the times could not be joined: {error}")
         return capture
