@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
+import pickle
+import sqlite3
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opscope
 from commands import bad, good
 from conftest import DATA
 from opscope.analysis import summary
+from opscope.analysis.joining.by_size import join_memory
 from opscope.analysis.joining.sequences import aligned, shared_out
 from opscope.analysis.times import clocks, in_seconds, shares
 from opscope.errors import BadInput, OpscopeError
-from opscope.ir import verify_capture
+from opscope.ir import GraphBuilder, Origin, Pools, Stage, verify_capture
 from opscope.ir.facts import TIMES
+from opscope.readers.source import Source
+from opscope.readers.torch import snapshot as snapshots
 from opscope.readers.torch.kineto.stream import Trace
 
 PROFILES = DATA / "torch" / "profile"  # a step of GPT-2 on an H200, torch 2.11: eager, compiled, as CUDA graphs
@@ -287,3 +293,136 @@ def test_two_profiles_are_compared_by_operator_and_module(tmp_path: Path):
     assert "30,559" in (exceeded_time(parse("time<-50%"), eager, compiled) or "")
     with pytest.raises(OpscopeError, match="nothing that fits"):
         exceeded_time(parse("time(op:no_such_operator)>+5%"), eager, compiled)
+
+
+def snapshot(rows: list[dict[str, Any]], blocks: list[tuple[int, int]]) -> bytes:
+    segment = {
+        "device": 0,
+        "address": 0,
+        "total_size": 1 << 30,
+        "blocks": [{"address": a, "size": n, "requested_size": n, "state": "active_allocated"} for a, n in blocks],
+    }
+    return pickle.dumps({"segments": [segment], "device_traces": [rows]})
+
+
+def event(action: str, address: int, size: int, line: int = 0) -> dict[str, Any]:
+    frames = [
+        {"name": "at::_ops::mm::call(at::Tensor const&)", "filename": "??", "line": 0},
+        {"name": "forward", "filename": "net.py", "line": line},
+    ]
+    return {"action": action, "addr": address, "size": size, "frames": frames if line else []}
+
+
+def small_step() -> opscope.Capture:
+    """Two operators whose results have sizes of their own."""
+    b = GraphBuilder(Pools())
+    w = b.input(b.pools.type("float32", (64, 64)), name="w", role="parameter")
+    x = b.input(b.pools.type("float32", (8, 64)), name="x")
+    h = b.output(b.node("aten.mm", [x, w], phase="forward"), b.pools.type("float32", (8, 64)))
+    y = b.output(b.node("aten.cat", [h, h, h], phase="forward"), b.pools.type("float32", (24, 64)))
+    b.outputs.append(y)
+    return opscope.Capture(b.pools, [Stage("step", b.freeze())], origin=Origin("test", "torch"))
+
+
+HISTORY = [event("alloc", 1 << 20, 2048, 3), event("alloc", 1 << 21, 6144, 4), event("alloc", 1 << 22, 999, 5)]
+
+
+def test_a_memory_snapshot_says_what_was_alive_at_the_peak(tmp_path: Path):
+    path = tmp_path / "snapshot.pickle"
+    rows = [*HISTORY, event("free_completed", 1 << 22, 999), event("free_completed", 1 << 20, 2048)]
+    path.write_bytes(snapshot(rows, [(0, 16384), (1 << 21, 6144)]))
+    found = summary.info(small_step().join(path))["memory"]
+    assert found["peak_bytes"] == 16384 + 2048 + 6144 + 999
+    assert found["classes"] == {"parameter": 16384, "activation": 8192, "unmatched": 999}
+    assert found["evidence"] == {"by size": 16384, "by size and order": 8192}
+    (lost,) = found["unmatched"]
+    assert lost["stack"].splitlines() == ["aten.mm", "net.py:5 forward"]
+    assert found["out_of_memory"] is None
+
+
+def test_a_snapshot_of_a_failure_says_what_was_alive_and_what_was_refused(tmp_path: Path):
+    path = tmp_path / "snapshot.pickle"
+    rows = [*HISTORY[:1], {**event("oom", 0, 1 << 40, 7), "device_free": 5}, event("free_completed", 1 << 20, 2048)]
+    path.write_bytes(snapshot(rows, [(0, 16384)]))
+    found = summary.info(small_step().join(path))["memory"]
+    assert found["peak_bytes"] == 16384 + 2048
+    assert found["out_of_memory"] == {"bytes": 1 << 40, "stack": "aten.mm\nnet.py:7 forward"}
+
+
+def test_a_snapshot_is_no_capture_and_runs_nothing(tmp_path: Path):
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(snapshot(HISTORY, []))
+    assert "memory snapshot" in bad("info", path)
+    path.write_bytes(b"\x80\x04cposix\nsystem\n(V# device_traces segments\ntR.")
+    assert "refused" in bad("info", CHAKRA, "--profile", path) or "posix" in bad("info", CHAKRA, "--profile", path)
+
+
+@given(st.data())
+def test_damaged_snapshots_are_refused_or_read(data: st.DataObject):
+    whole = bytearray(snapshot(HISTORY, [(0, 16384)]))
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        held = snapshots.allocations(Source("s.pickle", data=bytes(whole)))
+        summary.info(join_memory(small_step(), held, "s.pickle"))
+    except BadInput:
+        pass
+
+
+def test_the_time_of_a_device_is_told_apart():
+    found = {row["name"]: row for row in summary.split(opscope.open(EAGER))}
+    ran = [e for e in events(EAGER) if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    span = max(e["ts"] + e["dur"] for e in ran) - min(e["ts"] for e in ran)
+    busy, idle = found["busy on device 0"]["seconds"], found["idle on device 0"]["seconds"]
+    assert found["span on device 0"]["seconds"] == pytest.approx(span * 1e-6)
+    assert busy + idle == pytest.approx(span * 1e-6)
+    assert busy + found["overlap on device 0"]["seconds"] == pytest.approx(sum(e["dur"] for e in ran) * 1e-6)
+    assert 0 < found["waiting for the CPU on device 0"]["seconds"] <= idle
+
+
+def nsight(path: Path) -> None:
+    """Two operators that start a kernel each, one of them inside of a range of the user."""
+    found = sqlite3.connect(path)
+    found.executescript("""
+        CREATE TABLE StringIds (id INTEGER, value TEXT);
+        INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'relu'), (3, 'cudaLaunchKernel'), (4, 'aten::relu');
+        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, streamId INT, correlationId INT,
+            globalPid INT, demangledName INT, shortName INT, gridX INT, gridY INT, gridZ INT);
+        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5000, 9000, 0, 7, 11, 0, 1, 1, 1, 1, 1);
+        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (9500, 9750, 0, 7, 12, 0, 2, 2, 1, 1, 1);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, globalTid INT, correlationId INT, nameId INT);
+        INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1100, 1200, 1, 11, 3), (2100, 2200, 1, 12, 3);
+        CREATE TABLE NVTX_EVENTS (start INT, end INT, eventType INT, text TEXT, textId INT, globalTid INT);
+        INSERT INTO NVTX_EVENTS VALUES (900, 3000, 59, 'layer 1', NULL, 1), (1, NULL, 34, 'a mark', NULL, 1);
+        INSERT INTO NVTX_EVENTS VALUES (1000, 1500, 59, 'aten::mm, seq = 3, op_id = 1, sizes = [[8, 64]]', NULL, 1);
+        INSERT INTO NVTX_EVENTS VALUES (2000, 2500, 59, NULL, 4, 1);
+    """)
+    found.commit()
+    found.close()
+
+
+def test_an_export_of_nsight_systems_is_a_profile(tmp_path: Path):
+    path = tmp_path / "report.sqlite"
+    nsight(path)
+    cap = opscope.open(path)
+    assert [node.op for node in cap.graph.nodes] == ["aten.mm", "aten.relu"]
+    assert {cap.pools.scope_path(int(scope)) for scope in cap.graph.node_scope} == {"layer 1"}
+    found = summary.profile(cap)
+    assert found is not None
+    assert (found["kernels"], found["placed"]) == (2, 2)
+    assert found["seconds"] == pytest.approx(4.25e-6)
+    assert summary.profile(small_step().join(path))["kernels"] == 2  # type: ignore[index]
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damaged_exports_are_refused_or_read(data: st.DataObject, tmp_path: Path):
+    path = tmp_path / "report.sqlite"
+    path.unlink(missing_ok=True)
+    nsight(path)
+    whole = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 8))):
+        whole[data.draw(st.integers(16, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(whole)
+    with contextlib.suppress(OpscopeError):
+        opscope.open(path)

@@ -29,6 +29,7 @@ from opscope.export import page
 from opscope.ir import Capture, Frame, GraphBuilder, Pools, Stage, Table, column, frozen
 from opscope.opening import from_bytes
 from opscope.server import Server, access, forward_line, handler, serving
+from opscope.tables import as_csv
 
 JITTOR = DATA / "jittor"
 SIMPLE = JITTOR / "simple_model_train.pkl"
@@ -81,7 +82,7 @@ class Client:
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     bundle.stand_in(monkeypatch)
-    with Server(from_bytes) as server:
+    with Server(from_bytes, read_table=as_csv) as server:
         server.add("simple_model_train.pkl", opscope.open(SIMPLE, sources=[JITTOR]), local=True)
         yield Client(server)
 
@@ -444,6 +445,22 @@ def test_a_bad_file_gives_its_one_line(client: Client) -> None:
         assert words in answer.json()["error"]
         assert "\n" not in answer.json()["error"]
     assert len(client.ask("/api/captures").json()) == 1
+
+
+def test_a_dropped_parquet_file_is_read_as_a_table(client: Client, tmp_path: Path) -> None:
+    import arro3.core as ac
+    from arro3.io import write_parquet
+
+    names, figures = ac.Array(["a,b", "c"], ac.DataType.utf8()), ac.Array([1.5, 2], ac.DataType.float64())
+    write_parquet(ac.Table.from_pydict({"module": names, "latency": figures}), str(tmp_path / "mine.parquet"))
+    data = (tmp_path / "mine.parquet").read_bytes()
+    answer = client.ask("/api/table?name=mine.parquet", method="POST", body=data)
+    assert (answer.status, answer.body.decode()) == (200, 'module,latency\n"a,b",1.5\nc,2.0\n')
+    for bad in (b"", b"PAR1 and no end", data[:-9]):
+        answer = client.ask("/api/table?name=mine.parquet", method="POST", body=bad)
+        assert answer.status == 400
+        assert answer.json()["error"].startswith("mine.parquet: ")
+    assert client.ask("/api/table?name=x", method="POST", body=data, token=False).status == 403
 
 
 def test_sizes_are_checked_before_reading(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,8 @@ LOGS = DATA / "torch" / "trace"
 BLOCKS = LOGS / "blocks-cpu.log.gz"  # three blocks, forward and backward, torch 2.13 on the CPU
 LOSS = LOGS / "loss-h200.log.gz"  # a loss on an H200, torch 2.11 with Triton, after three graph breaks
 
+USER = LOGS / "user-h200.log.gz"  # a Triton kernel of the user's between a product and what Inductor fuses behind it
+
 
 @pytest.mark.parametrize("path", [BLOCKS, LOSS], ids=lambda path: path.name)
 def test_golden(path: Path, overwrite: bool) -> None:
@@ -116,6 +118,49 @@ def test_inductors_own_report_agrees_with_structure() -> None:
         assert {n for n in placed.nodes if "getitem" not in n} == {
             n for n in reported[launch.handle] if "getitem" not in n
         }
+
+
+def test_kernels_have_the_operators_of_their_fragments() -> None:
+    """Every Triton kernel, by its own comment; a kernel of the user's is the operator that launches it."""
+    for path in (LOSS, USER):
+        code = "\n".join(entry.text for entry in texts(path) if entry.kind == "inductor_output_code")
+        fragments: dict[str, set[str]] = {}
+        for comment, name in re.findall(r"((?:^#.*\n)+)^(\w+) = async_compile\.triton\(", code, re.MULTILINE):
+            calls = re.findall(r"^#\s+%(\w+) : .* = call_function\[target=([\w.]+)\]", comment, re.MULTILINE)
+            fragments[name] = {node for node, target in calls if not target.endswith("getitem")}
+        seen = 0
+        for stage in opscope.open(path).stages:
+            groups = stage.graph.groups.get("kernel")
+            if groups is None or not stage.name.startswith("post-grad"):
+                continue
+            for i, name in enumerate(stage.graph.pools.strings[int(name)] for name in groups.name):
+                operators = {stage.graph.node(int(node)) for node in groups.members(i)}
+                if name == "addmul_kernel_0":
+                    assert {node.op for node in operators} == {"higher_order.triton_kernel_wrapper_mutation"}
+                elif name in fragments:
+                    assert {node.name for node in operators} == fragments[name], name
+                    seen += 1
+        assert seen == {LOSS: 4, USER: 1}[path]
+
+
+def test_checkpoints_and_annotations_stand_before_the_line() -> None:
+    """What torch writes between `#` and `File:` is who asked for the operator, and what is to be kept of it."""
+    graph = printed.parse(
+        "class GraphModule(torch.nn.Module):\n"
+        '    def forward(self, primals_1: "f32[4, 8]"):\n'
+        "        # Annotation: {'module_fqn': 'layers.0.mlp'} ac_graph_id: 4 - PREFER_RECOMPUTE "
+        "File: /home/user/m.py:7 in forward, code: x.sin()\n"
+        '        sin: "f32[4, 8]" = torch.ops.aten.sin.default(primals_1)\n'
+        "        # recompute: MUST_SAVE No stacktrace found for following nodes\n"
+        '        cos: "f32[4, 8]" = torch.ops.aten.cos.default(sin);  sin = None\n'
+        "        return (cos,)\n"
+    )
+    assert graph is not None
+    sin, cos = graph.nodes
+    assert (sin.place and sin.place[:3], sin.policy, sin.module) == (
+        ("/home/user/m.py", 7, "forward"), "prefer recompute (checkpoint 4)", "layers.0.mlp",
+    )  # fmt: skip
+    assert (cos.place, cos.policy, cos.module) == (None, "must save", "")
 
 
 def test_kernels_have_code_and_buffers() -> None:

@@ -68,7 +68,8 @@ class Capture(ir.Capture):
 
     def join(self, profile: str | os.PathLike[str]) -> Capture:
         """The same capture with the times of a measured profile of the same program: a Chrome trace of
-        `torch.profiler`. docs/profiles.md says how operators and kernels are found, and what is left over.
+        `torch.profiler`; or with what a snapshot of `torch.cuda.memory` says was alive at its peak. docs/profiles.md
+        says how operators, kernels and memory are found, and what is left over.
 
         >>> cap.join("trace.json.gz").stats()                            # doctest: +SKIP
         """
@@ -77,6 +78,11 @@ class Capture(ir.Capture):
         from opscope.analysis.joining import join
         from opscope.readers import profiles
 
+        held = profiles.allocations_of(Path(profile))
+        if held is not None:
+            from opscope.analysis.joining.by_size import join_memory
+
+            return join_memory(self, held, str(profile))
         measured = profiles.profile_of(Path(profile))
         if measured is None:
             raise profiles.not_taken(Path(profile), self.origin.format)
@@ -152,8 +158,9 @@ class Capture(ir.Capture):
         """
         from opscope.opening import from_bytes
         from opscope.server import background, over_ssh
+        from opscope.tables import as_csv
 
-        server = background(from_bytes)
+        server = background(from_bytes, as_csv)
         url = server.url([server.add(name, self, local=True)])
         if browser and not over_ssh():
             import webbrowser

@@ -31,9 +31,15 @@ def open(
 
     folders = [Path(folder) for folder in sources]
     report = Path(profile) if profile is not None else None
-    measured = profiles.profile_of(report) if report is not None else None
-    capture = registry.read(Source.of(path), Options(profile=report if measured is None else None))
-    if measured is not None:
+    held = profiles.allocations_of(report) if report is not None else None
+    measured = profiles.profile_of(report) if report is not None and held is None else None
+    is_joined = held is not None or measured is not None
+    capture = registry.read(Source.of(path), Options(profile=None if is_joined else report))
+    if held is not None:
+        from opscope.analysis.joining.by_size import join_memory
+
+        capture = join_memory(capture, held, str(profile))
+    elif measured is not None:
         from opscope.analysis.joining import join
 
         capture = join(capture, measured, str(profile))

@@ -44,6 +44,11 @@ def read(path: Path) -> Columns:
         data = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from None
+    return parse(str(path), data)
+
+
+def parse(path: str, data: bytes) -> Columns:
+    """The columns of a file that is called so."""
     if data[:4] == b"PAR1":
         return _parquet(path, data)
     try:
@@ -52,7 +57,17 @@ def read(path: Path) -> Columns:
         raise BadInput(
             f"{path}: neither Parquet nor text in UTF-8 (byte {error.start}): a table is .csv, .tsv, .parquet or .json"
         ) from None
-    return node_data(str(path), text) if text.lstrip()[:1] in ("{", "[") else separated(str(path), text)
+    return node_data(path, text) if text.lstrip()[:1] in ("{", "[") else separated(path, text)
+
+
+def as_csv(name: str, data: bytes) -> str:
+    """Any such file as CSV: what the page itself cannot read."""
+    columns = parse(name, data)
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return out.getvalue()
 
 
 def separated(name: str, text: str) -> Columns:
@@ -112,14 +127,14 @@ def _results(given: Any, title: str = "value") -> list[tuple[str, dict[str, Any]
     return [pair for inner in entry.values() if isinstance(inner, dict | list) for pair in _results(inner, title)]
 
 
-def _parquet(path: Path, data: bytes) -> Columns:
+def _parquet(path: str, data: bytes) -> Columns:
     # The end says how long the description before it is; arro3 gives up with a panic where that is not so.
     if data[-4:] != b"PAR1" or not 0 < int.from_bytes(data[-8:-4], "little") <= len(data) - 12:
         raise BadInput(f"{path}: not a whole Parquet file: its end is missing")
     from arro3.io import read_parquet
 
     try:
-        return _of_arrow(read_parquet(str(path)))
+        return _of_arrow(read_parquet(io.BytesIO(data)))
     except BadInput:
         raise
     except BaseException as error:  # a panic of arro3 is none of Exception

@@ -76,3 +76,36 @@ def test_axe_finds_nothing_in_any_panel(page: Page, pages: dict[str, str], name:
     page.locator(".toolbar [data-key=play]").click()
     found["play"] = axe(page)
     assert {place: wrong for place, wrong in found.items() if wrong} == {}
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason=f"{AXE} is not installed: npm install in viewer/")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_what_opens_for_a_while(page: Page, pages: dict[str, str], scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+    ready(page, pages["train"])
+    found: dict[str, list[Any]] = {}
+    page.locator(".low-tabs [data-key=cost]").click()
+    for view in page.locator(".low-body [role=radio]").all():
+        view.click()
+        found[f"cost {view.inner_text()}"] = axe(page)
+    page.locator(".search").fill("linear ph")
+    page.locator(".offers [role=option]").first.wait_for()
+    found["a search that is relaxed, with offers"] = axe(page)
+    page.evaluate("opscope.select(['forward:model/linear1', 'forward:model/linear2'])")
+    found["two selected"] = axe(page)
+    page.locator("canvas.graph").focus()
+    page.keyboard.press("b")
+    found["bookmarks"] = axe(page)
+    page.keyboard.press("u")
+    found["followed data"] = axe(page)
+    page.keyboard.press("Shift+F10")
+    found["menu of a box"] = axe(page)
+    page.keyboard.press("Escape")
+    page.locator("select.tool").select_option("MACs")
+    found["colours"] = axe(page)
+    page.locator(".toolbar [data-key=language]").click()
+    found["Chinese"] = axe(page)
+    page.locator("canvas.graph").focus()
+    page.keyboard.press("i")
+    found["isolated"] = axe(page)
+    assert {place: wrong for place, wrong in found.items() if wrong} == {}

@@ -200,6 +200,7 @@ def test_a_part_by_itself_and_a_part_left_out(page: Page, step: str) -> None:
 def test_what_is_selected_and_hidden_says_where_it_is(page: Page, step: str) -> None:
     ready(page, step)
     page.locator(".chips [data-key=backward]").click()
+    page.evaluate("opscope.idle()")
     page.evaluate("opscope.select(['#25'])")  # sigmoid_backward
     note = page.locator(".lit-note")
     expect(note).to_contain_text("1 operator is hidden in backward")
@@ -223,7 +224,7 @@ def test_several_that_are_selected_are_summed(page: Page, step: str) -> None:
     # What is in another one that is selected counts once.
     both = macs("forward:net", "forward:net/second")
     assert both == pytest.approx(one + other)
-    expect(page.locator(".right h3").first).to_contain_text("2 selected")
+    expect(page.locator(".right h2").first).to_contain_text("2 selected")
     expect(figure).to_be_visible()
 
 

@@ -325,3 +325,19 @@ def test_a_script_and_its_log_say_the_same(tmp_path: Path) -> None:
     # The log does not say modules: what is found without is what the process knows.
     dynamo = {node.name: node.path.partition("/")[2] for node in read.stage("dynamo").graph.nodes}
     assert dynamo == {node.name: node.path.partition("/")[2] for node in by_name["dynamo"].nodes}
+
+
+def test_the_example(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "torch_compile.py"
+    ran = subprocess.run(
+        [sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert "cpp_fused_gelu_mul_sigmoid" in ran.stdout
+    from opscope.analysis.diff.kernels import compare_kernels
+
+    found = compare_kernels(*(opscope.open(tmp_path / f"{name}.opscope") for name in ("step", "careless")))
+    assert found is not None
+    (split,) = [change for change in found.changes if change.kind == "split"]
+    assert (split.module, split.added) == ("net/1", ("aten.sort",))
+    assert "torch.ops.aten.sort.stable" in split.reason

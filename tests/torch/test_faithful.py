@@ -60,6 +60,18 @@ def test_odd_objects_among_the_users_variables() -> None:
     assert (half, nested, ordered) is not None
 
 
+@pytest.mark.parametrize("options", [{}, {"train": True}, {"fake": True}], ids=str)
+def test_lazy_modules_are_counted_and_stay_lazy(options: dict[str, bool]) -> None:
+    model = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d(), nn.Linear(4, 2))
+    random = torch.get_rng_state()
+    stats = opscope.stats(model, torch.ones(4, 8), **options)
+    forward, backward = 4 * 8 * 4 + 4 * 4 * 2, 4 * 8 * 4 + 2 * 4 * 4 * 2
+    assert (stats.total.macs, stats.total.at_least) == (forward + backward * bool(options.get("train")), False)
+    assert (stats.total.params, stats.parameters.unused) == (9 * 4 + 8 + 10, [])
+    assert torch.nn.parameter.is_lazy(model[0].weight)
+    assert torch.equal(torch.get_rng_state(), random)
+
+
 # -- torch.compile stands aside where that is asked for --------------------------------------------------
 
 

@@ -95,6 +95,13 @@ function services(config: Config): Services {
       if (!answer.ok) throw new Error(`the server answered ${answer.status} ${answer.statusText}`);
       return answer.text();
     },
+    async table(file) {
+      if (config.mode !== 'server') return null;
+      const request = { method: 'POST', body: await file.arrayBuffer(), headers: authorization(config) };
+      const answer = await fetch(`api/table?name=${encodeURIComponent(file.name)}`, request);
+      if (!answer.ok) throw new Error(((await answer.json()) as { error: string }).error);
+      return answer.text();
+    },
     async convert(file) {
       const data = new Uint8Array(await file.arrayBuffer());
       const own = data[0] === 0x50 && data[1] === 0x4b && new TextDecoder().decode(data.subarray(30, 43)) === 'manifest.json';

@@ -10,9 +10,10 @@ import numpy as np
 
 from opscope.ir import PHASES, ROLES, Capture, Graph, Stage
 from opscope.ir.attributes import COPIES_FOR
-from opscope.ir.facts import BREAKS, PROFILE, RECOMPILES
+from opscope.ir.facts import BREAKS, PROFILE, RECOMPILES, SPLIT
 from opscope.ir.relations import Groups
 
+from .joining.by_size import memory_summary as memory_summary
 from .times import in_seconds
 
 
@@ -26,6 +27,7 @@ def info(capture: Capture) -> dict[str, Any]:
         "breaks": _rows(capture, BREAKS.name),
         "recompiles": _rows(capture, RECOMPILES.name),
         **({"profile": found} if (found := profile(capture)) is not None else {}),
+        **({"memory": held} if (held := memory_summary(capture)) is not None else {}),
         "warnings": list(capture.warnings),
         "stages": [_stage(capture, stage) for stage in capture.stages],
     }
@@ -73,7 +75,20 @@ def profile(capture: Capture) -> dict[str, Any] | None:
             else:
                 reason, name = str(columns["reason"][row]), str(columns["name"][row])
                 unplaced.append({"name": name, "kernels": kernels, "seconds": float(seconds[row]), "reason": reason})
-    return {**total, "evidence": evidence, "unplaced": unplaced}
+    return {**total, "evidence": evidence, "unplaced": unplaced, "split": split(capture)}
+
+
+def split(capture: Capture) -> list[dict[str, Any]]:
+    """Where the time of a profiled run went."""
+    found: list[dict[str, Any]] = []
+    for table in capture.tables.values():
+        if table.fact == SPLIT.name:
+            columns: dict[str, Any] = {name: column.values for name, column in table.columns.items()}
+            took = in_seconds(table.columns["time"])
+            for row in range(len(table.index)):
+                words = {key: str(columns[key][row]) for key in ("name", "explanation")}
+                found.append({**words, "seconds": float(took[row]), "count": int(columns["count"][row])})
+    return found
 
 
 def _rows(capture: Capture, fact: str) -> int:

@@ -16,6 +16,7 @@ from rich.tree import Tree as Branches
 from opscope import ops
 from opscope.analysis import summary
 from opscope.analysis.costs.rollup import Tree
+from opscope.export.cost_tables import seconds, short
 from opscope.ir import PHASES, Capture, Graph, Stage, scope_label
 from opscope.ir.graph import Csr
 from opscope.ir.widths import cut
@@ -34,6 +35,7 @@ _TREE_LINES = 24
 _MOST_MODULES = 200  # of one module
 _MOST_STAGES = 200
 _MOST_WARNINGS = 200
+_MOST_UNPLACED = 10
 
 
 def console() -> Console:
@@ -53,6 +55,10 @@ def describe(capture: Capture, title: str) -> RenderableType:
         parts.append(Text(f"\n… {len(stages) - _MOST_STAGES:,} more stages …", style="dim"))
     for stage in stages[_MOST_STAGES - 1 :][-1:]:
         parts.append(_stage(capture, stage))
+    if (measured := summary.profile(capture)) is not None:
+        parts += [_heading("Profile", "what of it has a place in the graph"), _profile(measured)]
+    if (held := summary.memory_summary(capture)) is not None:
+        parts += [_heading("Memory", "measured, when most was alive"), _memory(held)]
     warnings = capture.all_warnings()
     if warnings:
         parts.append(_warnings(warnings))
@@ -112,6 +118,48 @@ def _facts(graph: Graph) -> RenderableType:
         if kernels.repeated:
             grid.add_row("", f"{kernels.repeated:,} operators ran in more than one kernel")
     return Padding(grid, (0, 0, 0, 2))
+
+
+def _profile(found: dict[str, Any]) -> RenderableType:
+    grid = _grid()
+    how = ", ".join(f"{count:,} {evidence}" for evidence, count in found["evidence"].items())
+    if found["kernels"]:
+        placed = f"{found['placed']:,} of {found['kernels']:,}, {seconds(found['seconds'])} ({how or 'none'})"
+        grid.add_row("kernels", placed)
+        grid.add_row("", f"{found['with_module']:,} lead to a module, {found['with_line']:,} to a line")
+    for lost in found["unplaced"][:_MOST_UNPLACED]:
+        name = cut(str(lost["name"]), 60)
+        grid.add_row("no place", f"{lost['kernels']:,} × {name}, {seconds(lost['seconds'])}: {lost['reason']}")
+    if len(found["unplaced"]) > _MOST_UNPLACED:
+        grid.add_row("", f"… and {len(found['unplaced']) - _MOST_UNPLACED:,} more kinds (--json has all)")
+    for row in found["split"]:
+        count = f" ({row['count']:,})" if row["count"] else ""
+        grid.add_row(row["name"], f"{seconds(row['seconds'])}{count}: {row['explanation']}")
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _memory(found: dict[str, Any]) -> RenderableType:
+    grid = _grid()
+    refused = found["out_of_memory"]
+    if refused is not None:
+        grid.add_row("refused", f"{short(refused['bytes'], 'B')}, asked for at {refused['stack'].splitlines()[:2]}")
+    total = found["peak_bytes"]
+    share = f"{found['matched_bytes'] / total:.1%}" if total else "none"
+    grid.add_row("alive", f"{short(total, 'B')} in {found['blocks']:,} blocks; {share} of it is in a known value")
+    grid.add_row("predicted", f"at least {short(found['predicted_bytes'], 'B')}")
+    for name, size in sorted(found["classes"].items(), key=lambda item: -item[1]):
+        grid.add_row(name, short(size, "B"))
+    for block in found["unmatched"][:_MOST_UNPLACED]:
+        where = block["stack"].splitlines()
+        grid.add_row("no value", f"{short(block['bytes'], 'B')}: {cut(' ← '.join(where[:2]), 90)}")
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _grid() -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column()
+    return grid
 
 
 def _heading(word: str, rest: str) -> Text:

@@ -12,6 +12,7 @@ import opscope
 from opscope.capture import Capture
 from opscope.opening import from_bytes
 from opscope.server import Server, forward_line, over_ssh
+from opscope.tables import as_csv
 
 from .common import PROFILE, SIZE, SOURCES, TABLES, add_tables, numbers
 
@@ -54,7 +55,7 @@ def command(
 
 def serve(captures: Sequence[tuple[str, Capture]], *, browser: bool, port: int | None) -> None:
     """Serve captures until Ctrl-C."""
-    with Server(from_bytes, port or 0) as server:
+    with Server(from_bytes, port or 0, as_csv) as server:
         for name, capture in captures:
             server.add(name, capture, local=True)
         try:

@@ -60,6 +60,7 @@ TIMES = Fact(
         Field("start", "when it began", "time", optional=True),
         Field("least", "the fastest run", "time", optional=True),
         Field("most", "the slowest run", "time", optional=True),
+        Field("median", "the median of its runs in all recorded steps", "time", optional=True),
         Field("runs", "how often it ran", optional=True),
     ),
 )
@@ -75,6 +76,29 @@ PROFILE = Fact(
         Field("time", "what they took together", "time"),
         Field("with module", "how many of them belong to a module"),
         Field("with line", "how many of them belong to a line of source"),
+    ),
+)
+SPLIT = Fact(
+    "split",
+    "Where the time of a profiled run went: work, overlap, and why devices were idle.",
+    ("row",),
+    (
+        Field("name", "what it is", holds="text"),
+        Field("time", "how long", "time"),
+        Field("count", "of how many pieces of work, or gaps between them"),
+        Field("explanation", "how it is counted", holds="text"),
+    ),
+)
+BLOCKS = Fact(
+    "blocks",
+    "Memory that an allocator had handed out when most was alive, or when it refused to hand out more.",
+    ("row",),
+    (
+        Field("value", "what is in it, where that is known"),
+        Field("bytes", "its size", "B"),
+        Field("class", "what it is held for; `refused`: what there was no memory for", holds="text"),
+        Field("evidence", "how the value is known; empty: it is not", holds="text"),
+        Field("stack", "where it was asked for", holds="text"),
     ),
 )
 COSTS = Fact(
@@ -311,7 +335,7 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
     {
         fact.name: fact
         for fact in (
-            *(TIMES, PROFILE, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, ORIGINS, GRADIENTS, IDS),
+            *(TIMES, PROFILE, SPLIT, BLOCKS, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, ORIGINS, GRADIENTS, IDS),
             *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES, OWN),
         )
     }

@@ -98,6 +98,8 @@ class Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/api/open":
             self._open(query)
+        elif path == "/api/table":
+            self._table(query)
         elif path == "/api/compare":
             self._compare(query)
         else:
@@ -201,19 +203,43 @@ class Handler(BaseHTTPRequestHandler):
             return self._json(HTTPStatus.NOT_FOUND, {"error": why})
         self._send(HTTPStatus.OK, "text/plain; charset=utf-8", text.encode("utf-8", "replace"))
 
-    def _open(self, query: dict[str, list[str]]) -> None:
+    def _body(self, query: dict[str, list[str]]) -> tuple[str, bytes] | None:
+        """A file that is sent, and its name; None: it was refused."""
         size = self.headers.get("Content-Length", "")
         if "Transfer-Encoding" in self.headers or not (size.isascii() and size.isdigit()):
-            return self._refuse(HTTPStatus.LENGTH_REQUIRED)
+            self._refuse(HTTPStatus.LENGTH_REQUIRED)
+            return None
         name = query.get("name", ["file"])[0][:_LONGEST_NAME]
         if len(size) > 15 or int(size) > LARGEST_FILE:
             self.close_connection = True  # what follows is the file, not a request
             error = f"{name}: {size[:20]} bytes; the page takes files of up to {LARGEST_FILE:,}: use `opscope view`"
-            return self._json(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": error})
+            self._json(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": error})
+            return None
         data = self.rfile.read(int(size))
         if len(data) < int(size):
             self.close_connection = True
-            return self._refuse(HTTPStatus.BAD_REQUEST)
+            self._refuse(HTTPStatus.BAD_REQUEST)
+            return None
+        return name, data
+
+    def _table(self, query: dict[str, list[str]]) -> None:
+        """A table that was dropped on the page, as CSV."""
+        sent = self._body(query)
+        if sent is None:
+            return
+        read = self._server.read_table
+        try:
+            if read is None:
+                raise OpscopeError(f"{sent[0]}: this server reads no tables: use `opscope view`")
+            self._send(HTTPStatus.OK, "text/csv; charset=utf-8", read(*sent).encode())
+        except OpscopeError as error:
+            self._json(HTTPStatus.BAD_REQUEST, {"error": " ".join(str(error).split())})
+
+    def _open(self, query: dict[str, list[str]]) -> None:
+        sent = self._body(query)
+        if sent is None:
+            return
+        name, data = sent
         try:
             capture = self._server.read_bytes(name, data)
         except OpscopeError as error:

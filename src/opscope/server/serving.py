@@ -22,6 +22,7 @@ from .shelf import Shelf
 LOOPBACK = "127.0.0.1"
 
 ReadBytes = Callable[[str, bytes], Capture]
+ReadTable = Callable[[str, bytes], str]
 
 
 class HttpServer(ThreadingHTTPServer):
@@ -31,10 +32,11 @@ class HttpServer(ThreadingHTTPServer):
     # On Windows "reuse" would let another program take the port while we listen.
     allow_reuse_address = os.name != "nt"
 
-    def __init__(self, port: int, read_bytes: ReadBytes) -> None:
+    def __init__(self, port: int, read_bytes: ReadBytes, read_table: ReadTable | None) -> None:
         self.shelf = Shelf()
         self.token = new_token()
         self.read_bytes = read_bytes
+        self.read_table = read_table
         try:
             super().__init__((LOOPBACK, port), Handler)
         except (OSError, OverflowError) as error:
@@ -57,13 +59,13 @@ class HttpServer(ThreadingHTTPServer):
 class Server:
     """Serves captures until it is closed.
 
-    `read_bytes(name, data)` opens a file that is dropped on the page.
+    `read_bytes(name, data)` opens a file that is dropped on the page; `read_table(name, data)` gives a table as CSV.
     """
 
-    def __init__(self, read_bytes: ReadBytes, port: int = 0) -> None:
+    def __init__(self, read_bytes: ReadBytes, port: int = 0, read_table: ReadTable | None = None) -> None:
         for name in page.ASSETS:
             page.asset(name)  # missing: say so now and not in the browser
-        self._http = HttpServer(port, read_bytes)
+        self._http = HttpServer(port, read_bytes, read_table)
         self._thread: threading.Thread | None = None
 
     @property
@@ -112,11 +114,11 @@ _shared: list[Server] = []
 _making = threading.Lock()
 
 
-def background(read_bytes: ReadBytes) -> Server:
+def background(read_bytes: ReadBytes, read_table: ReadTable | None = None) -> Server:
     """The one server of this process that `cap.show()` uses, started when first asked for."""
     with _making:
         if not _shared:
-            server = Server(read_bytes)
+            server = Server(read_bytes, 0, read_table)
             server.start()
             _shared.append(server)
         return _shared[0]

@@ -3,7 +3,7 @@
 import { scopePath } from '../wire/scopes.ts';
 import { PHASES, ROLES } from '../scene.ts';
 import { row } from '../wire/csr.ts';
-import type { Groups } from '../wire/capture.ts';
+import type { Groups, Pools } from '../wire/capture.ts';
 import { boundary, bytesOf, calledAt, neighbour } from './boundary.ts';
 import { FACTS } from '../wire/facts.ts';
 import type { Details, KernelDetails, KernelRow, Label, Measure, Ref, TreePage, TreeRow } from './messages.ts';
@@ -374,12 +374,14 @@ function treeRow({ tree, graph, capture, titles }: View, item: number): TreeRow 
 
 const runsOf = new WeakMap<Groups, number[]>();
 
-/** How often the code of each kernel ran. */
-function kernelRuns(kernels: Groups): number[] {
+/** How often the code of each kernel ran: its name says which, where the compiler's language is known, else its attributes. */
+function kernelRuns(kernels: Groups, pools: Pools): number[] {
   const known = runsOf.get(kernels);
   if (known) return known;
+  const { name: names, attrs } = kernels;
+  const named = new Set([0, ...[...new Set(attrs)].filter((set) => set && languageOf(pools.attrs.at(set)))]);
   const runs = new Map<string, number>();
-  const keys = Array.from(kernels.name, (name, k) => `${kernels.attrs[k]}/${kernels.attrs[k] ? '' : name}`);
+  const keys = Array.from(names, (name, k) => (named.has(attrs[k]!) ? `/${name}` : `${attrs[k]}/`));
   for (const key of keys) runs.set(key, (runs.get(key) ?? 0) + 1);
   const found = keys.map((key) => runs.get(key)!);
   runsOf.set(kernels, found);
@@ -391,7 +393,7 @@ export function kernels(view: View, first: number, count: number): KernelRow[] {
   const { graph, capture, metrics } = view;
   const kernels = graph.groups.get('kernel');
   if (!kernels) return [];
-  const runs = kernelRuns(kernels);
+  const runs = kernelRuns(kernels, capture.pools);
   const places = Array.from(kernels.name.subarray(first, first + count), (_, i) => first + i);
   return places.map((index) => ({
     index,
@@ -419,7 +421,7 @@ export async function kernel(view: View, index: number): Promise<KernelDetails> 
   if (file) attrs.file = file;
   return {
     nodes: [...kernels.member.subarray(kernels.start[index]!, kernels.start[index + 1]!)],
-    runs: kernelRuns(kernels)[index]!,
+    runs: kernelRuns(kernels, capture.pools)[index]!,
     code: capture.pools.strings.at(kernels.code[index]!),
     name: capture.pools.strings.at(kernels.name[index]!),
     attrs: Object.entries(attrs).map(([key, value]) => [key, typeof value === 'string' ? value : JSON.stringify(value)]),

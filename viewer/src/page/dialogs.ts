@@ -10,14 +10,19 @@ const SHEETS = { compare: compareSheet, export: exportSheet };
 export function showDialogs(page: Page): void {
   const { state, views, root } = page;
   const close = () => state.sheet.set('');
-  const dialog = h('dialog', {
+  const dialog: HTMLDialogElement = h('dialog', {
     class: 'sheet',
-    // What is pressed in it is not for the page.
-    onkeydown: (event: Event) => event.stopPropagation(),
+    // What is pressed in it is not for the page. The browser says that it has closed a moment later, when the next one may be
+    // open already: so Escape closes it here, at once.
+    onkeydown: (event: KeyboardEvent) => {
+      event.stopPropagation();
+      if (event.key !== 'Escape') return;
+      event.preventDefault();
+      close();
+      page.views.run();
+    },
     onclick: (event: Event) => event.target === dialog && close(),
-    // At once: the browser says that it has closed a moment later, when the next one may be open already.
-    oncancel: (event: Event) => (event.preventDefault(), close(), page.views.run()),
-    onclose: close,
+    onclose: () => dialog.open || close(),
   });
   root.append(dialog);
   views.add(

@@ -22,6 +22,8 @@ export interface Services {
   compare(before: Served, after: Served): Promise<{ content: Content; name: string } | null>;
   /** The page with all that the server shows, in one file; null where there is no server. */
   wholePage(): Promise<string | null>;
+  /** A table that only a server can read, as CSV; null where there is none. */
+  table(file: File): Promise<string | null>;
   /** An .opscope file for any dropped file, and for a large one what it costs, counted when the graph is there. */
   convert(file: File): Promise<{ content: Content; name: string; costs?: Address }>;
   devices: Device[]; // for the roofline

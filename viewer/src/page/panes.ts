@@ -83,7 +83,8 @@ function splitter(page: Page, side: Side): HTMLElement {
   element.addEventListener('keydown', (event) => {
     const by = { ArrowLeft: -STEP, ArrowUp: -STEP, ArrowRight: STEP, ArrowDown: STEP }[event.key];
     if (by && (event.key === 'ArrowLeft' || event.key === 'ArrowRight') === upright)
-      resize(page, side, sizeOf(page, side) + by * (side === 'left' ? 1 : -1));
+      // As it will be: keys may come faster than frames.
+      resize(page, side, (page.state.panes.get()[side] || sizeOf(page, side)) + by * (side === 'left' ? 1 : -1));
     else if (event.key === 'Enter' || event.key === ' ') fold(page, side);
     else return;
     event.preventDefault();

@@ -11,7 +11,7 @@ const MOST_KEPT = 6;
 export function bindSearch(page: Page): void {
   const { search, canvas } = page.places;
   const list = h('div', { class: 'popup offers', id: 'offers', role: 'listbox', hidden: true });
-  page.root.append(list);
+  page.root.querySelector('main')!.append(list);
   for (const [name, value] of Object.entries({
     role: 'combobox',
     'aria-autocomplete': 'list',

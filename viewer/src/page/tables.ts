@@ -11,7 +11,12 @@ const MOST_LISTED = 10;
 /** True where the file was a table. */
 export async function takeTable(page: Page, file: File): Promise<boolean> {
   if (!page.state.info.get() || file.size > MOST_BYTES) return false;
-  if (/\.parquet$/i.test(file.name)) throw new Error(page.words().habits.parquet(file.name));
+  if (/\.parquet$/i.test(file.name)) {
+    const csv = await page.services.table(file);
+    if (csv === null) throw new Error(page.words().habits.parquet(file.name));
+    await addTable(page, file.name.replace(/\.parquet$/i, '.csv'), csv);
+    return true;
+  }
   if (!/\.(csv|tsv|json)$/i.test(file.name)) return false;
   const text = await file.text();
   if (!isTable(file.name, text)) return false;
@@ -41,7 +46,7 @@ export async function addTable(page: Page, name: string, text: string): Promise<
 
 /** A dialogue of the browser's to choose one. */
 export function pickTable(page: Page): void {
-  const input = h('input', { type: 'file', accept: '.csv,.tsv,.json' });
+  const input = h('input', { type: 'file', accept: '.csv,.tsv,.json,.parquet' });
   input.addEventListener('change', () => {
     for (const file of input.files ?? []) page.run(taken(page, file));
   });

@@ -1,5 +1,6 @@
 // What a capture warns of: places in it are links, and equal warnings stand together.
 
+import { inChinese } from '../state/warningwords.ts';
 import { h } from '../widgets/dom.ts';
 import { goTo } from './drawing.ts';
 import type { Page } from './page.ts';
@@ -32,10 +33,11 @@ export function groupedWarnings(texts: readonly string[]): Warning[] {
 
 export function warningList(page: Page, texts: readonly string[]): HTMLElement[] {
   return groupedWarnings(texts).map(({ text, places, times }) => {
+    const said = page.state.language.get() === 'zh' ? inChinese(text) : text;
     const linked = places.slice(0, MOST_PLACES).flatMap((place) => [...withLinks(page, place), ' ']);
     const rest = places.length > MOST_PLACES ? `+${places.length - MOST_PLACES} ` : '';
-    const words = h('span', {}, ...withLinks(page, text.length > LONG ? `${text.slice(0, LONG)}…` : text));
-    const more = () => words.replaceChildren(...withLinks(page, text));
+    const words = h('span', {}, ...withLinks(page, said.length > LONG ? `${said.slice(0, LONG)}…` : said));
+    const more = () => words.replaceChildren(...withLinks(page, said));
     return h(
       'p',
       { class: 'warning' },
@@ -43,7 +45,7 @@ export function warningList(page: Page, texts: readonly string[]): HTMLElement[]
       ...linked,
       rest,
       words,
-      text.length > LONG
+      said.length > LONG
         ? h(
             'button',
             {
@@ -65,13 +67,19 @@ function withLinks(page: Page, text: string): (Node | string)[] {
   for (const match of text.matchAll(PLACE)) {
     const [whole, file, line, node] = match;
     const known = file === undefined ? Number(node) < (page.state.shown.get()?.nodes ?? 0) : sources.includes(file);
-    if (!known) continue;
+    const name = file === undefined ? whole : `${file.split(/[\\/]/).at(-1)}:${line}`;
+    if (!known) {
+      if (file === undefined || name === whole) continue;
+      // No text to go to; its whole path is too long to read.
+      out.push(text.slice(at, match.index), h('span', { title: whole }, name));
+      at = match.index + whole.length;
+      continue;
+    }
     const act = async () => {
       if (file !== undefined) await pickLine(page, file, Number(line));
       else await select(page, [Number(node)], true);
       await goTo(page, page.state.selection.get());
     };
-    const name = file === undefined ? whole : `${file.split(/[\\/]/).at(-1)}:${line}`;
     out.push(
       text.slice(at, match.index),
       h('button', { class: 'link', 'data-key': `at-${whole}`, title: whole, onclick: () => page.run(act()) }, name),

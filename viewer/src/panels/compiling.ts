@@ -71,6 +71,7 @@ register({
   help: (words) => own(words).help,
   isThere: (state) => {
     const facts = state.info.get()?.facts ?? [];
+    if (state.info.get()?.stages.some(({ name }) => name.startsWith('kernels '))) return true;
     return [FACTS.compile_times, FACTS.not_fused, FACTS.recompiles].some(({ name }) => facts.includes(name));
   },
   make,

@@ -118,7 +118,7 @@ export function figures(rows: readonly Measure[], words: Words): HTMLElement {
 export function together(count: number, nodes: number, measured: readonly Measure[], words: Words, name?: string): HTMLElement | null {
   if (!nodes) return null;
   const title = `${name ?? words.habits.several(count)} · ${words.ops(nodes)}`;
-  return h('section', { class: 'together' }, h('h3', {}, title), figures(measured, words));
+  return h('section', { class: 'together' }, h('h2', { class: 'origin' }, title), figures(measured, words));
 }
 
 /** How long a tensor lives, and what was measured of it. */

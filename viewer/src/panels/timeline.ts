@@ -162,7 +162,7 @@ export class MemoryChart {
       h('div', { class: 'alive-sub' }, words.costs.aliveCount(count)),
       h(
         'div',
-        { class: 'alive-rows', role: 'list', 'aria-label': words.costs.alive, tabindex: 0 },
+        { class: 'alive-rows', role: 'group', 'aria-label': words.costs.alive, tabindex: 0 },
         ...rows.map((row) => this.row(row, bytes)),
       ),
     );
@@ -175,14 +175,13 @@ export class MemoryChart {
       'button',
       {
         class: 'alive-row',
-        role: 'listitem',
         title: [row.name, row.where, this.className(row.cls), life].filter(Boolean).join('\n'),
         onclick: row.item >= 0 && (() => this.calls.select([row.item])),
         onmouseenter: () => this.calls.hover(row.item >= 0 ? [row.item] : []),
         onmouseleave: () => this.calls.hover([]),
       },
       h('i', { style: `background:${this.colour(row.cls)}` }),
-      h('span', { class: 'name' }, short(row.name, 60)),
+      h('span', { class: 'name' }, short(row.name, 28)),
       h('span', { class: 'cls' }, row.type),
       h('span', { class: 'size' }, bytesText(row.bytes)),
       h('span', { class: 'share' }, percent(row.bytes, all)),

@@ -62,7 +62,7 @@ export const HABITS_EN = {
     copyLink: 'Copy link',
     play: 'Play the run',
     compare: 'Compare with…',
-    table: 'Add your own figures (CSV, JSON)',
+    table: 'Add your own figures (CSV, Parquet, JSON)',
   },
   panel: (name: string) => `Panel: ${name}`,
   colour: (name: string) => `Colour: ${name}`,
@@ -88,7 +88,7 @@ export const HABITS_EN = {
   joined: (name: string, n: number, of: number, columns: string) =>
     `${name}: ${n.toLocaleString()} of ${of.toLocaleString()} rows joined as ${columns}`,
   unmatched: (list: string) => `; no operator or module is ${list}`,
-  parquet: (name: string) => `${name}: the page reads CSV and JSON; \`opscope view X --table ${name}\` reads Parquet`,
+  parquet: (name: string) => `${name}: a page without a server reads CSV and JSON; \`opscope view\` reads Parquet too`,
   several: (n: number) => `${n.toLocaleString()} selected`,
 };
 
@@ -154,7 +154,7 @@ export const HABITS_ZH: typeof HABITS_EN = {
     copyLink: '复制链接',
     play: '播放执行过程',
     compare: '比较…',
-    table: '添加自己的数据 (CSV, JSON)',
+    table: '添加自己的数据 (CSV, Parquet, JSON)',
   },
   panel: (name) => `面板：${name}`,
   colour: (name) => `着色：${name}`,
@@ -179,6 +179,6 @@ export const HABITS_ZH: typeof HABITS_EN = {
   escape: '清除 (Esc)',
   joined: (name, n, of, columns) => `${name}：${of.toLocaleString()} 行中 ${n.toLocaleString()} 行已匹配，列为 ${columns}`,
   unmatched: (list) => `；没有对应的算子或模块：${list}`,
-  parquet: (name) => `${name}：页面可读取 CSV 和 JSON；Parquet 请用 \`opscope view X --table ${name}\``,
+  parquet: (name) => `${name}：没有服务器的页面只能读取 CSV 和 JSON；\`opscope view\` 也能读取 Parquet`,
   several: (n) => `已选中 ${n.toLocaleString()} 项`,
 };

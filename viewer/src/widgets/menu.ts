@@ -32,7 +32,7 @@ export function openMenu(root: HTMLElement, at: { x: number; y: number }, label:
         : h('hr'),
     ),
   );
-  root.append(element);
+  (root.querySelector('main') ?? root).append(element);
   const all = [...element.querySelectorAll<HTMLElement>('[role=menuitem]')];
   element.addEventListener('keydown', (event) => {
     const now = all.indexOf(document.activeElement as HTMLElement);

@@ -214,9 +214,13 @@ export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, u
 /** Kinds of facts; a column is named as in its declaration. */
 export const FACTS = {
   /** What was measured while it ran. */
-  times: { name: 'times', by: ['node', 'scope', 'group:kernel', 'group:copy'], of: 'graph', columns: { time: 'column time', cpu: 'column cpu', start: 'column start', least: 'column least', most: 'column most', runs: 'column runs' } },
+  times: { name: 'times', by: ['node', 'scope', 'group:kernel', 'group:copy'], of: 'graph', columns: { time: 'column time', cpu: 'column cpu', start: 'column start', least: 'column least', most: 'column most', median: 'column median', runs: 'column runs' } },
   /** How much of a measured profile found its place in the graph: kernels by evidence, and by name those without. */
   profile: { name: 'profile', by: ['row'], of: 'graph', columns: { evidence: 'column evidence', name: 'column name', reason: 'column reason', kernels: 'column kernels', time: 'column time', 'with module': 'column with module', 'with line': 'column with line' } },
+  /** Where the time of a profiled run went: work, overlap, and why devices were idle. */
+  split: { name: 'split', by: ['row'], of: 'graph', columns: { name: 'column name', time: 'column time', count: 'column count', explanation: 'column explanation' } },
+  /** Memory that an allocator had handed out when most was alive, or when it refused to hand out more. */
+  blocks: { name: 'blocks', by: ['row'], of: 'graph', columns: { value: 'column value', bytes: 'column bytes', class: 'column class', evidence: 'column evidence', stack: 'column stack' } },
   /** What every operator costs; docs/stats.md defines the figures. */
   costs: { name: 'costs', by: ['node'], of: 'graph', columns: { macs: 'column macs', causal: 'column causal', other: 'column other', read: 'column read', written: 'column written', activations: 'column activations', how: 'column how', 'at least': 'column at least' } },
   /** Every storage, by the value that owns it: how large it is and when it is alive. */

@@ -11,7 +11,7 @@ import numpy as np
 
 from opscope.ir import Capture, Graph, Groups, Table, column
 from opscope.ir.columns import frozen
-from opscope.ir.facts import TIMES
+from opscope.ir.facts import SPLIT, TIMES
 from opscope.ir.measurements import coverage_table
 
 from .measured import Measured
@@ -68,6 +68,9 @@ class Placing:
             for other in self.same.get(stage, [stage]):
                 joined.add(self._launches(stage, other))
         joined.add(self._coverage(joined))
+        for table in self.measured.capture.tables.values():
+            if table.fact == SPLIT.name:
+                joined.add(table)
         return joined
 
     def _operators(self, joined: Capture, stage: int) -> None:

@@ -367,6 +367,7 @@ scalar < _amp_update_scale
 empty < empty_like empty_strided empty_permuted new_empty new_empty_strided empty_quantized _efficientzerotensor
     _empty_affine_quantized _empty_per_channel_affine_quantized
 fill < zeros zeros_like ones ones_like full full_like new_zeros new_ones new_full zero scalar_tensor arange linspace
+    _new_zeros_with_same_feature_meta
     logspace range eye tril_indices triu_indices vander tensor as_tensor iota hann_window hamming_window
     bartlett_window blackman_window kaiser_window fft_fftfreq fft_rfftfreq new_tensor _list_to_tensor
     _shape_as_tensor _dim_arange NumToTensor lift_scalar

@@ -27,6 +27,7 @@ from .printed import Printed
 from .wrapper import FragmentNode, Kernel, Launch, Output
 
 _FACTOR = re.compile(r"\*(?![^(]*\))")  # between what is multiplied, outside of brackets
+_USERS = "triton_kernel_wrapper_"  # how a user's own Triton kernel stands in a graph
 _MOST_STEPS = 200_000  # of one search
 
 
@@ -197,9 +198,7 @@ class _Placing:
         """Which operator each call of a library is: Inductor numbers their buffers in the order of the graph."""
         calls: dict[str, list[int]] = {}
         for i, launch in enumerate(self.output.launches):
-            op = (
-                next((op for op in self.names_of(launch) if op in self.flow.by_op), "") if launch.kernel is None else ""
-            )
+            op = next((op for op in self.names_of(launch) if op in self.flow.by_op), "")
             if op:
                 calls.setdefault(op, []).append(i)
         for op, launches in calls.items():
@@ -234,7 +233,10 @@ class _Placing:
                 self.hold(buffer, name)
 
     def names_of(self, launch: Launch) -> list[str]:
+        """The operators that a call may be, if it is one operator: of a library, or of the user's own kernel."""
         target = launch.target
+        if launch.kernel is not None:
+            return [op for op in self.flow.by_op if _USERS in op] if launch.kernel.is_users else []
         if target.startswith("torch.ops."):
             return [op_name(target)]
         if target == "aten.randint.low_out":  # how Inductor draws the seeds of its random numbers
@@ -298,8 +300,9 @@ class _Placing:
         evidence, results = "reported" if nodes else "", dict[str, str]()
         if fragment and first and all(node.name in self.flow.nodes for node in fragment):
             nodes, evidence = [node.name for node in fragment], "name"
-        if index in self.told:  # by the process that compiled it
-            nodes, evidence = [name for name in self.told[index].nodes if name in self.flow.nodes], "reported"
+        told = [name for name in self.told[index].nodes if name in self.flow.nodes] if index in self.told else []
+        if told:  # by the process that compiled it
+            nodes, evidence = told, "reported"
         elif index in self.libraries:
             nodes, evidence = nodes or [self.libraries[index]], evidence or "structure"
         elif kernel is not None:
@@ -319,7 +322,7 @@ class _Placing:
         if nodes:
             self.hold_results(launch, self.visible(nodes))
         order = self.flow.order
-        if index not in self.told:
+        if not told:
             nodes = [name for name in nodes if not self.flow.is_size(name)]
         serves = "" if nodes else self.served(index, launch)
         self.placed[index] = Placed(sorted(set(nodes), key=order.__getitem__), evidence, serves)

@@ -70,6 +70,11 @@ class Kernel:
     parameters: list[str] = field(default_factory=list[str])
     mutated: frozenset[str] = frozenset()
 
+    @property
+    def is_users(self) -> bool:
+        """Not Inductor's own, but one that the compiled code launches itself."""
+        return "@triton_heuristics.user_autotune" in self.code
+
     def writes(self, parameter: str) -> bool:
         return parameter.startswith(("out_ptr", "in_out_ptr")) or parameter in self.mutated
 

@@ -25,6 +25,7 @@ from opscope.readers.source import Options, Source
 from .columns import Columns
 from .operators import Operators, operators
 from .profile import Profile
+from .split import split_table
 from .stream import Trace
 
 NAME = "kineto"
@@ -80,6 +81,8 @@ def capture_of(profile: Profile) -> Capture:
         capture.add(table)
     if len(profile.kernels):
         capture.add(_coverage(profile, owner, graph))
+    if (split := split_table(profile)) is not None:
+        capture.add(split)
     records = profile.calls.record[found.calls]
     capture.add(
         Table(0, "node", frozen(range(len(found.calls))), {"id": column(records, known=_mask(records >= 0))}, IDS.name)

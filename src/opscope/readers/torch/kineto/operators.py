@@ -95,7 +95,8 @@ class _Operators:
                 elif kind == LAUNCH and not self.started[call]:
                     self.place[call] = place
                 else:
-                    if kind == OPERATOR and "::" not in self.profile.text(calls.name, call):
+                    name = self.profile.text(calls.name, call)
+                    if kind == OPERATOR and "::" not in name and not name.startswith(RUN_MARK):
                         # A whole compiled graph that is replayed: what it does beside that is an operator of its own.
                         self.place[call], back = self._around(call, place, back)
                         place = self.place[call]

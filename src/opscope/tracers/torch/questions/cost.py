@@ -50,6 +50,9 @@ def _count(
 ) -> Count:
     torch = the_torch()
     modules = modules_in((target,))
+    if any(map(_is_lazy, _tensors(modules))):
+        target = _made_whole(target, args, kwargs)
+        modules = modules_in((target,))
     tensors = [*tensors_in((args, kwargs)), *_tensors(modules)]
     has_numbers = all(map(_is_real, tensors))
     if fake is None:
@@ -262,6 +265,23 @@ def _tensors(modules: list[Any]) -> list[Any]:
     """Parameters and buffers, each once."""
     held = [t for part in parts(*modules) for where in ("_parameters", "_buffers") for _, t in stored(part, where)]
     return list({id(tensor): tensor for tensor in held if is_a(tensor, the_torch().Tensor)}.values())
+
+
+def _is_lazy(tensor: Any) -> bool:
+    is_lazy: Any = find("torch.nn.parameter", "is_lazy")
+    return is_lazy is not None and bool(is_lazy(tensor))
+
+
+def _made_whole(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A copy of a model with lazy modules, whose parameters have the sizes that a first call gives them."""
+    lazy = [tensor for tensor in _tensors([target]) if _is_lazy(tensor)]
+    with unchanged(args, kwargs):
+        # torch cannot copy those that are buffers.
+        memo = {id(t): type(t)(t.requires_grad, device=t.data.device, dtype=t.data.dtype) for t in lazy}
+        model = copied(target, memo)
+        with the_torch().no_grad():
+            model(*args, **kwargs)
+    return model
 
 
 def _is_real(tensor: Any) -> bool:
