@@ -65,3 +65,13 @@ def test_the_measured_example(tmp_path: Path) -> None:
     assert "step 1 warms up" in ran.stdout
     times = opscope.open(tmp_path / "measured.opscope").tables["times"]
     assert set(times.columns) >= {"time", "cpu", "median", "least", "most", "runs"}
+
+
+def test_the_planted_faults_are_named() -> None:
+    example = EXAMPLE.with_name("pytorch_numbers.py")
+    ran = subprocess.run([sys.executable, str(example)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert "nan: aten.div.Tensor in model/2 (forward)" in ran.stdout
+    assert "a: aten.gelu" in ran.stdout
+    assert "b: aten.silu" in ran.stdout
+    assert "64 numbers differ" in ran.stdout
