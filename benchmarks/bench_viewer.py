@@ -44,6 +44,7 @@ from viewers.tools import TOOLS, Opscope, Tool  # noqa: E402
 
 HERE = Path(__file__).parent
 PARTS = ["first", "expand", "memory", "pan", "stall", "group", "layout", "size"]
+LARGEST = "syn-1M"
 LEAST = 0.01  # CPU is counted in hundredths of a second
 
 
@@ -303,6 +304,10 @@ class Bench:
         if explorer:
             what = f"{self.plan.large}: faster than Model Explorer"
             block.checks.append(self.times_faster(what, explorer, self.plan.large, 20, expand=True))
+        seen = self.visit(self.ours, LARGEST) if LARGEST in self.plan.alone else None
+        if seen and seen.expand:
+            block.checks.append(Check.at_most(f"{LARGEST}: all of it", seen.expand.seconds, 5, "s"))
+            block.checks.append(Check.at_most(f"{LARGEST}: memory while all of it is shown", seen.memory, 1200, "MB"))
         return block
 
     def memory(self) -> Block:

@@ -172,6 +172,12 @@ def test_escaped_json_is_json() -> None:
         assert not re.search(r"[<>&]|[^\x00-\x7f]", text)
 
 
+@pytest.mark.skipif(not bundle.BUILT, reason="the page is not built")
+def test_the_scripts_of_the_page_stay_small() -> None:
+    for name in page.ASSETS:
+        assert len(page.asset(name)) <= 500_000, name
+
+
 def test_the_page_of_a_training_graph_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not bundle.BUILT:  # what the bundle may be at most
         limit = {"viewer.js": b"/" * 300_000, "viewer.css": b" " * 50_000, "engine.js": os.urandom(150_000)}

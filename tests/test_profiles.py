@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
 import pickle
+import sqlite3
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opscope
@@ -376,3 +378,51 @@ def test_the_time_of_a_device_is_told_apart():
     assert busy + idle == pytest.approx(span * 1e-6)
     assert busy + found["overlap on device 0"]["seconds"] == pytest.approx(sum(e["dur"] for e in ran) * 1e-6)
     assert 0 < found["waiting for the CPU on device 0"]["seconds"] <= idle
+
+
+def nsight(path: Path) -> None:
+    """Two operators that start a kernel each, one of them inside of a range of the user."""
+    found = sqlite3.connect(path)
+    found.executescript("""
+        CREATE TABLE StringIds (id INTEGER, value TEXT);
+        INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'relu'), (3, 'cudaLaunchKernel'), (4, 'aten::relu');
+        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, streamId INT, correlationId INT,
+            globalPid INT, demangledName INT, shortName INT, gridX INT, gridY INT, gridZ INT);
+        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5000, 9000, 0, 7, 11, 0, 1, 1, 1, 1, 1);
+        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (9500, 9750, 0, 7, 12, 0, 2, 2, 1, 1, 1);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, globalTid INT, correlationId INT, nameId INT);
+        INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1100, 1200, 1, 11, 3), (2100, 2200, 1, 12, 3);
+        CREATE TABLE NVTX_EVENTS (start INT, end INT, eventType INT, text TEXT, textId INT, globalTid INT);
+        INSERT INTO NVTX_EVENTS VALUES (900, 3000, 59, 'layer 1', NULL, 1), (1, NULL, 34, 'a mark', NULL, 1);
+        INSERT INTO NVTX_EVENTS VALUES (1000, 1500, 59, 'aten::mm, seq = 3, op_id = 1, sizes = [[8, 64]]', NULL, 1);
+        INSERT INTO NVTX_EVENTS VALUES (2000, 2500, 59, NULL, 4, 1);
+    """)
+    found.commit()
+    found.close()
+
+
+def test_an_export_of_nsight_systems_is_a_profile(tmp_path: Path):
+    path = tmp_path / "report.sqlite"
+    nsight(path)
+    cap = opscope.open(path)
+    assert [node.op for node in cap.graph.nodes] == ["aten.mm", "aten.relu"]
+    assert {cap.pools.scope_path(int(scope)) for scope in cap.graph.node_scope} == {"layer 1"}
+    found = summary.profile(cap)
+    assert found is not None
+    assert (found["kernels"], found["placed"]) == (2, 2)
+    assert found["seconds"] == pytest.approx(4.25e-6)
+    assert summary.profile(small_step().join(path))["kernels"] == 2  # type: ignore[index]
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damaged_exports_are_refused_or_read(data: st.DataObject, tmp_path: Path):
+    path = tmp_path / "report.sqlite"
+    path.unlink(missing_ok=True)
+    nsight(path)
+    whole = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 8))):
+        whole[data.draw(st.integers(16, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(whole)
+    with contextlib.suppress(OpscopeError):
+        opscope.open(path)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opscope.capture import Capture
-    from opscope.diffing import diff, diverge, passes
+    from opscope.diffing import diff, passes
+    from opscope.diverging import diverge
     from opscope.errors import BadInput, OpscopeError
     from opscope.ir import Graph, Node, Value
     from opscope.opening import open
@@ -48,7 +49,7 @@ _HOMES = {
     "OpscopeError": "errors",
     "Value": "ir",
     "diff": "diffing",
-    "diverge": "diffing",
+    "diverge": "diverging",
     "formula": "statistics",
     "open": "opening",
     "passes": "diffing",

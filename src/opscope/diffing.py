@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from opscope import ir
 from opscope.analysis.diff import Diff, compare, stage_diffs, with_changes
 from opscope.analysis.diff.report import Compared
 from opscope.analysis.diff.stages import reported
 from opscope.capture import Capture
-
-if TYPE_CHECKING:
-    from opscope.analysis.divergence import Divergence
 
 Graphs = ir.Capture | ir.Stage | ir.Graph
 
@@ -34,25 +29,6 @@ def _graph(given: Graphs) -> ir.Graph:
 def between(capture: ir.Capture, before: int, after: int) -> Diff:
     """What is different between two stages of one capture, with what the compiler itself reported."""
     return compare(capture.stages[before].graph, capture.stages[after].graph, reported(capture, before, after))
-
-
-def diverge(a: ir.Capture | str | os.PathLike[str], b: ir.Capture | str | os.PathLike[str]) -> Divergence:
-    """The first operator of two recordings of the same computation from which on their numbers differ, though what it
-    reads does not; nothing is matched by name. Record both with `values="stats"`, or give two files.
-
-    >>> opscope.diverge(eager, port).first                           # doctest: +SKIP
-    """
-    from opscope.analysis.divergence import diverge as compared
-
-    return compared(_capture(a), _capture(b))
-
-
-def _capture(given: ir.Capture | str | os.PathLike[str]) -> ir.Capture:
-    if isinstance(given, ir.Capture):
-        return given
-    from opscope.opening import open
-
-    return open(given)
 
 
 def along_stages(capture: ir.Capture) -> list[Compared]:

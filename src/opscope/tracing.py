@@ -7,6 +7,7 @@ from typing import Any
 from opscope import ir, tracers
 from opscope.capture import Capture
 from opscope.errors import OpscopeError
+from opscope.parts import part_of
 
 
 def trace(target: Any, *args: Any, how: str = "auto", **kwargs: Any) -> Capture:
@@ -39,6 +40,7 @@ def record(
     framework: str | None = None,
     how: str = "auto",
     values: bool | str = False,
+    part: str | None = None,
     times: bool | str = False,
 ) -> tracers.Recording[Capture]:
     """Record everything that a `with` block computes, as it really runs.
@@ -60,6 +62,10 @@ def record(
     hash of the bits. They are computed where the tensor is; the program never waits for them. `Capture.origins` then
     says where numbers that are not finite were born.
 
+    `values="full"` also keeps every number of a part: of the operators that the query `part` finds, in the language of
+    `opscope find` (`scope:layers/3 op:softmax`: names of operators and modules); without it, of all. Gradients belong
+    to the module of their forward operators. This does wait for a device, and takes the memory of what it keeps.
+
     Where a framework cannot do one of them, OpscopeError says why. The capture is empty while the block runs. An
     exception in the block goes through and leaves the framework as it was; the capture then holds what ran until then,
     with the operator that raised it.
@@ -75,6 +81,7 @@ def record(
         framework=framework,
         how=how,
         values=values,
+        part=part_of(part),
         times=times,
         join=joined,
     )
@@ -83,9 +90,12 @@ def record(
 def joined(capture: ir.Capture, measured: ir.Capture) -> ir.Capture:
     """A recording with what a profiler measured meanwhile."""
     from opscope.analysis.joining import join
+    from opscope.analysis.joining.over_steps import over_steps
 
     try:
-        return join(capture, measured, "the profiler")
+        joined = join(capture, measured, "the profiler")
+        over_steps(joined)
+        return joined
     except OpscopeError as error:  # what was recorded is not to be lost with it
         capture.warnings.append(f"the times could not be joined: {error}")
         return capture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from torch import nn
 
 import opscope
 from opscope.errors import OpscopeError
+from opscope.ir.facts import VALUES
 
 
 def recorded(body: Callable[[], Any]) -> opscope.Capture:
@@ -91,6 +93,65 @@ def test_coarser_numbers_of_the_whole_are_no_bug(llama: nn.Module, ids: torch.Te
     assert found.first is None, found
 
 
+def test_models_that_can_run_again_show_their_numbers() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 8), nn.ReLU()), nn.Linear(8, 4)).eval()
+    x = torch.randn(4, 8)
+    assert opscope.diverge(model, copy.deepcopy(model).double(), x).first is None
+    exported = torch.export.export(model, (x,)).module()
+    assert opscope.diverge(model, exported, x).first is None
+    other = copy.deepcopy(model)
+    other[1][1] = nn.GELU()
+    for port in (other, torch.export.export(other, (x,)).module()):
+        first = opscope.diverge(model, port, x).first
+        assert first is not None
+        assert first.a is not None
+        assert first.b is not None
+        assert (first.a.op, first.b.op) == ("aten.relu", "aten.gelu")
+        assert first.numbers is not None
+        assert first.numbers.size == 32
+        assert first.numbers.differ > 20
+
+
+def test_training_against_evaluation_is_the_dropout() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.2), nn.Linear(8, 4)).eval()
+    first = opscope.diverge(model, copy.deepcopy(model).train(), torch.randn(4, 8)).first
+    assert first is not None
+    assert first.b is not None
+    assert first.b.path.endswith("/1")
+
+
+def test_what_was_compiled_is_compared_by_its_results() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 4))
+    x = torch.randn(4, 8)
+    assert opscope.diverge(model, torch.compile(model, backend="aot_eager"), x).first is None
+    other = copy.deepcopy(model)
+    other[1] = nn.SiLU()
+    assert opscope.diverge(model, torch.compile(other, backend="aot_eager"), x).first is not None
+
+
+def test_all_numbers_of_a_chosen_part_are_kept() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4), nn.ReLU()))
+    with opscope.record(model, values="full", part="scope:1") as capture:
+        result = model(torch.ones(2, 4))
+        result.sum().backward()
+    (table,) = (table for table in capture.tables.values() if table.fact == VALUES.name)
+    whole = table.columns["values"]
+    kept = {
+        capture.graph.value(value).producer.op: numbers
+        for value, numbers, known in zip(table.index.tolist(), whole.values, whole.known, strict=True)
+        if known
+    }
+    assert {"aten.relu", "aten.threshold_backward"} <= set(kept)
+    assert "aten.addmm" in kept
+    assert len(kept["aten.addmm"]) == 8  # of the second layer alone
+    assert kept["aten.relu"] == pytest.approx(result.detach().reshape(-1).tolist())
+    with pytest.raises(OpscopeError, match="only op:, scope: and class:"):
+        opscope.record(values="full", part="nan:>0")
+
+
 def test_without_statistics_it_says_what_to_do(truth: opscope.Capture) -> None:
     with opscope.record() as plain:
         torch.ones(3).sum()
@@ -107,6 +168,12 @@ def test_the_command_line(llama: nn.Module, ids: torch.Tensor, truth: opscope.Ca
     assert done.returncode == 0, done.stderr
     first = json.loads(done.stdout)["first"]
     assert (first["a"]["op"], first["b"]["op"]) == ("aten.silu", "aten.gelu")
+    page = subprocess.run(
+        [*args, "--fail-on", "diverges", "--html", "ab.html"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert page.returncode == 1
+    assert "fails: the two diverge" in page.stderr
+    assert "<html" in (tmp_path / "ab.html").read_text()[:200]
     text = subprocess.run(args, cwd=tmp_path, capture_output=True, text=True).stdout
     assert "the two diverge" in text
     assert "ports.py" in text

@@ -7,6 +7,7 @@ import threading
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -478,14 +479,22 @@ def test_the_profiler_measures_beside_the_recorder():
     model(x)
     optimizer = torch.optim.AdamW(model.parameters())
     with opscope.record(model, optimizer=optimizer, times="device") as cap:
-        for _ in range(2):
+        for _ in range(4):
             optimizer.zero_grad()
             model(x).sum().backward()
             optimizer.step()
-    assert not cap.warnings
+    (warning,) = cap.warnings
+    assert warning.startswith("step 1 warms up: ")
     (times,) = (table for table in cap.tables.values() if table.fact == "times")
     # Every operator was marked while it ran, backward and optimizer included: none is matched by its name.
     assert times.index.tolist() == list(range(cap.graph.n_nodes))
     assert (times.columns["cpu"].values > 0).all()
+    # The same operator in each step has the same median, of the three steps after the first.
+    multiplied = [i for i in times.index if cap.graph.node(int(i)).op.startswith("aten.addmm")]
+    median, runs = times.columns["median"].values[multiplied], times.columns["runs"].values[multiplied]
+    assert len(multiplied) == 4
+    assert len(set(median.tolist())) == 1
+    assert median[0] == np.median(times.columns["time"].values[multiplied[1:]])
+    assert runs.tolist() == [3] * 4
     with pytest.raises(opscope.OpscopeError, match="not known"):
         opscope.record(model, times="gpu")

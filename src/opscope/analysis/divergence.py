@@ -10,16 +10,16 @@ operator from which on, along all that is computed from it, nothing has one, alt
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opscope.errors import OpscopeError
-from opscope.ir import NULL, PHASES, ROLES, Capture, Graph
+from opscope.ir import NULL, PHASES, ROLES, Capture, Graph, Table, column, frozen
 from opscope.ir.dtypes import find
-from opscope.ir.facts import VALUES
+from opscope.ir.facts import OWN, VALUES
 from opscope.ir.rows import Rows
 
 Floats = npt.NDArray[np.float64]
@@ -31,6 +31,8 @@ _AMPLIFIED, _ROUNDED = 4.0, 6.0
 _MOST_ASKED = 64  # tensors, on the way back from one
 _HUGE = 1e30  # what masks add instead of −inf: statistics of such a tensor say nothing about its other numbers
 _MOST_STEPS = 256  # operators whose rounding is believed to add up in one that was compiled
+ERROR = "error"  # what the figure is called
+_KEEPING = ("aten.detach", "aten.alias", "aten.view")  # what keeps tensors for the backward pass
 _MOST = 0.05  # more than that is never called the same
 
 
@@ -56,6 +58,20 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """What both sides make at a divergence, number by number in order."""
+
+    size: int
+    differ: int  # by more than a thousandth of their rms
+    worst: int  # the place of the largest difference
+    a: float
+    b: float
+
+    def __str__(self) -> str:
+        return f"{self.differ:,} of {self.size:,} numbers differ, most at {self.worst:,}: {self.a:.6g} and {self.b:.6g}"
+
+
+@dataclass(frozen=True)
 class Point:
     """Where the two diverge: `a` and `b` compute it on either side; None: the side computes nothing there."""
 
@@ -64,6 +80,7 @@ class Point:
     error: float | None  # relative, of the nearest two results there; None: nothing there can be compared
     input_error: float  # the largest error of what `a` reads
     explained_by_inputs: bool  # what it reads has no counterpart either
+    numbers: Numbers | None = None  # where both could run once more
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -72,6 +89,7 @@ class Point:
             "error": self.error,
             "input_error": self.input_error,
             "explained_by_inputs": self.explained_by_inputs,
+            "numbers": vars(self.numbers) if self.numbers is not None else None,
         }
 
 
@@ -97,7 +115,8 @@ class Divergence:
         if self.first is None:
             return f"the two agree: {self.matched:,} of {self.compared:,} tensors match, to {self.error:.1e}"
         error = f", off by {self.first.error:.1e}" if self.first.error is not None else ""
-        return f"the two diverge{error} at\n  a: {self.first.a or 'nothing'}\n  b: {self.first.b or 'nothing'}"
+        numbers = f"\n  {self.first.numbers}" if self.first.numbers is not None else ""
+        return f"the two diverge{error} at\n  a: {self.first.a or 'nothing'}\n  b: {self.first.b or 'nothing'}{numbers}"
 
 
 def diverge(a: Capture, b: Capture) -> Divergence:
@@ -113,6 +132,28 @@ def diverge(a: Capture, b: Capture) -> Divergence:
     largest = float(np.max(matches[0].error[(matches[0].at >= 0) & left.telling], initial=0.0))
     first = _first(left, right, lost, matches)
     return Divergence(first, compared, matched, largest)
+
+
+def with_errors(a: Capture, b: Capture) -> tuple[Capture, Capture]:
+    """Both with a figure of each operator: how far what it makes is from its counterpart in the other, and 1 from where
+    on there is none. Unknown: another way to the same numbers, which have counterparts again."""
+    left, right = _Side(a), _Side(b)
+    return _with_errors(a, left, _match(left, right)), _with_errors(b, right, _match(right, left))
+
+
+def _with_errors(capture: Capture, side: _Side, match: _Match) -> Capture:
+    has = match.at >= 0
+    found = {value: float(match.error[value]) for value in np.flatnonzero(has & side.telling).tolist()}
+    found |= dict.fromkeys(side.lost(has), 1.0)
+    errors: dict[int, float] = {}
+    for value, error in found.items():
+        if (node := int(side.graph.value_producer[value])) >= 0:
+            errors[node] = max(errors.get(node, 0.0), error)
+    nodes = sorted(errors)
+    figures = column(np.array([errors[node] for node in nodes]), "relative")
+    told = replace(capture, tables=dict(capture.tables))
+    told.add(Table(0, "node", frozen(nodes), {ERROR: figures}, OWN.name))
+    return told
 
 
 class _Match(NamedTuple):
@@ -206,9 +247,10 @@ class _Side:
         graph = self.graph
         names = graph.pools.strings
         outputs = {value for value in graph.outputs.tolist() if names[int(graph.value_name[value])]}
-        forward = np.flatnonzero(graph.node_phase == PHASES.index("forward"))
-        if len(forward):
-            outputs.update(self.rows.made(int(forward[-1]))[:1])
+        forward: list[int] = np.flatnonzero(graph.node_phase == PHASES.index("forward")).tolist()
+        last = next((node for node in reversed(forward) if graph.node(node).op not in _KEEPING), None)
+        if last is not None:
+            outputs.update(self.rows.made(last)[:1])
         found: list[int] = []
         for value in np.flatnonzero((self.telling | self.numbers) & ~has & (graph.value_producer >= 0)).tolist():
             is_gradient = names[int(graph.value_name[value])].endswith(".grad")
@@ -453,8 +495,10 @@ def _outside(side: _Side, value: int, match: _Match) -> list[int]:
 
 
 def _partner(left: _Side, right: _Side, a: int, b: int, lost: list[int]) -> int:
-    """Of the right side's losses the first of the same size, if it comes soon: it is what `a` should have been."""
+    """Of the right side's losses the first of the same size that comes soon and reads nothing that is lost: it is
+    what `a` should have been."""
     size = left.size[a]
     computed = [value for value in lost if right.graph.value_producer[value] >= 0]
     early = computed[: computed.index(b) + 8] if b in computed else computed[:8]
-    return next((value for value in early if right.size[value] == size), b)
+    gone = set(computed)
+    return next((v for v in early if right.size[v] == size and not any(u in gone for u in right.telling_inputs(v))), b)

@@ -15,6 +15,7 @@ from opscope.analysis.diff.kernels import KernelDiff, compare_kernels
 from opscope.analysis.diff.limits import FIGURES, TIME, Limit, exceeded, parse
 from opscope.analysis.diff.report import Compared, Line, headline, lines
 from opscope.analysis.diff.times import compare_times, exceeded_time
+from opscope.analysis.divergence import with_errors
 from opscope.capture import Capture
 from opscope.diffing import along_stages, between, diff, ends
 from opscope.errors import OpscopeError
@@ -32,6 +33,8 @@ _COLOURS = {
     "removed": "red",
     "added": "green",
 }
+
+_DIVERGES = "diverges"  # what --fail-on may say of --values
 
 _KERNELS = {"split": "split", "merged": "fused", "added": "added", "removed": "removed"}
 
@@ -83,22 +86,20 @@ def command(
     opscope diff old.pt2 new.pt2 --fail-on 'macs>+5%' --fail-on 'params>0'
     opscope diff eager.opscope port.opscope --values  where their numbers stop agreeing
 
+    With --values: --fail-on diverges.
     Figures for --fail-on, each about the difference: nodes values edges macs flops params memory activations.
     Of two measured runs: time, and time(QUERY), as in time(scope:layers.*)>+5%; in µs, ms or s without the %.
     Counts of changes: changes fused split rewritten changed moved removed added.
     Of compiled captures, about B alone (with a sign, as in breaks>+0, about the difference): breaks recompiles
     kernels, and kernels(QUERY), where kernels(scope:layers.*.mlp)>1 asks every module that fits.
     """
-    limits = [parse(text) for text in conditions]
+    limits = [parse(text) for text in conditions if not (values and text == _DIVERGES)]
     if len(profiles) > (1 if after is None else 2):
         raise OpscopeError("--profile is given once for A, and once more for B")
     first, second = _opened(before, after, profiles)
     if values:
-        if after is None or out is not None or limits or from_stage is not None or to_stage is not None:
-            raise OpscopeError("--values compares two recordings, A and B, and goes with --json alone")
-        found = opscope.diverge(first, second)
-        click.echo(to_json(found.to_dict()) if as_json else str(found))
-        return
+        fails = _values(first, second if after is not None else None, conditions, as_json, out, from_stage or to_stage)
+        context.exit(1 if fails else 0)
     along = after is None and from_stage is None and to_stage is None
     if along:
         comparisons, whole = _along(first, before)
@@ -138,6 +139,31 @@ def command(
     for line in failed:
         click.echo(f"fails: {line}", err=True)
     context.exit(1 if failed else 0)
+
+
+def _values(
+    a: Capture, b: Capture | None, conditions: Sequence[str], as_json: bool, out: Path | None, stage: str | None
+) -> bool:
+    """Where the numbers of two recordings stop agreeing; whether that is to be a failure."""
+    others = [text for text in conditions if text != _DIVERGES]
+    if b is None or others or stage is not None:
+        raise OpscopeError(
+            f"--values compares two recordings, A and B, and goes with --json, --html and --fail-on {_DIVERGES} alone"
+        )
+    found = opscope.diverge(a, b)
+    if out is not None:
+        from opscope.export.html import render_compared
+
+        left, right = with_errors(a, b)
+        text = render_compared((left, left.stages[0], "a"), (right, right.stages[0], "b"), f"{out.stem}")
+        with replacing(out) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+        click.echo(f"{out}: written", err=True)
+    click.echo(to_json(found.to_dict()) if as_json else str(found))
+    fails = bool(conditions) and found.first is not None
+    if fails:
+        click.echo("fails: the two diverge", err=True)
+    return fails
 
 
 def _opened(before: Path, after: Path | None, profiles: Sequence[Path]) -> tuple[Capture, Capture]:

@@ -19,6 +19,7 @@ from opscope.capture import Capture
 from opscope.errors import OpscopeError
 from opscope.export.registry import check_output
 from opscope.ir import PHASES
+from opscope.parts import part_of
 from opscope.tracers import registry
 from opscope.tracers.contract import RECORDS
 from opscope.tracers.leaving import told_if_killed
@@ -34,7 +35,7 @@ class Trace(click.Command):
     """Takes opscope's options before TARGET or directly after it; everything after them goes to the script."""
 
     with_value: tuple[str, ...] = (
-        *("-o", "--output", "--framework", "--how", "--steps", "--phase", "--input", "--values"),
+        *("-o", "--output", "--framework", "--how", "--steps", "--phase", "--input", "--values", "--part"),
     )
     flags: tuple[str, ...] = ("--train",)
 
@@ -88,9 +89,11 @@ def ours_first(args: list[str], with_value: Sequence[str], flags: Sequence[str])
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Record only the first N optimizer steps.")
 @click.option(
     "--values",
-    type=click.Choice(["stats"]),
-    help="Also keep statistics of every tensor that a script makes: NaN, infinite and zero numbers, min, max, rms.",
+    type=click.Choice(["stats", "full"]),
+    help="Also keep statistics of every tensor that a script makes: NaN, infinite and zero numbers, min, max, rms; "
+    "full: and every number of a --part.",
 )
+@click.option("--part", metavar="QUERY", help="With --values full: what to keep, such as 'scope:layers/3 op:mm'.")
 @click.option(
     "--times",
     is_flag=True,
@@ -113,6 +116,7 @@ def command(
     train: bool,
     steps: int | None,
     values: str | None,
+    part: str | None,
     times: bool,
     phases: tuple[str, ...],
 ) -> None:
@@ -154,6 +158,7 @@ def command(
                 how=how,
                 steps=steps,
                 values=values or False,
+                part=part_of(part),
                 times=times,
             )
     except ScriptFailed as failed:

@@ -60,6 +60,7 @@ TIMES = Fact(
         Field("start", "when it began", "time", optional=True),
         Field("least", "the fastest run", "time", optional=True),
         Field("most", "the slowest run", "time", optional=True),
+        Field("median", "the median of its runs in all recorded steps", "time", optional=True),
         Field("runs", "how often it ran", optional=True),
     ),
 )

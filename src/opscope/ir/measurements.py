@@ -77,6 +77,11 @@ def measured(numbers: npt.NDArray[Any]) -> Measured:
     return Measured(statistics_of(numbers), first_of(numbers))
 
 
+def all_of(numbers: npt.NDArray[Any]) -> list[float]:
+    """Every number, in order; of complex ones the magnitudes."""
+    return (np.abs(numbers) if np.iscomplexobj(numbers) else numbers).reshape(-1).astype(np.float64).tolist()
+
+
 def first_of(numbers: npt.NDArray[Any]) -> list[float]:
     first = numbers.reshape(-1)[:MOST_NUMBERS]
     return (np.abs(first) if np.iscomplexobj(first) else first).astype(np.float64).tolist()
@@ -149,8 +154,8 @@ def values_table(stage: int, found: Mapping[int, Measured]) -> Table:
     return Table(stage, "value", frozen(sorted(found)), columns, facts.VALUES.name)
 
 
-def figures_table(stage: int, found: Mapping[int, Figures]) -> Table:
-    """Statistics of values without their numbers. A tensor without numbers has no magnitudes."""
+def figures_table(stage: int, found: Mapping[int, Figures], whole: Mapping[int, list[float]] | None = None) -> Table:
+    """Statistics of values, and the numbers of those kept whole. A tensor without numbers has no magnitudes."""
     values = sorted(found)
     rows = [found[value] for value in values]
     by_name = (
@@ -162,6 +167,10 @@ def figures_table(stage: int, found: Mapping[int, Figures]) -> Table:
     for name in ("min", "max", "mean", "norm", "rms"):
         figures = np.array(by_name[name], dtype=np.float64)
         columns[name] = Column(figures, ~np.isnan(figures))
+    if whole:
+        columns["values"] = column(
+            [whole.get(value, []) for value in values], known=[value in whole for value in values]
+        )
     exponents, hashes = by_name["exponents"], by_name["hash"]
     columns["exponents"] = column([list(row) for row in exponents], known=[bool(row) for row in exponents])
     columns["sampled"] = column(np.array(by_name["sampled"], dtype=np.int64))

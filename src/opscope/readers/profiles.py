@@ -13,7 +13,7 @@ from opscope.ir.allocations import Allocations
 from .registry import BUILT_IN, Reader, read
 from .source import Options, Source
 
-PROFILES = ("kineto",)
+PROFILES = ("kineto", "nsight")
 SNAPSHOTS = "opscope.readers.torch.snapshot"
 # Readers that take a report of their own framework's profiler (`Options.profile`).
 REPORTED = ("jittor-trace", "hidet", "hidet-output")
@@ -40,6 +40,6 @@ def not_taken(path: Path, format: str) -> BadInput:
     """What to say of a profile that a capture of this format has no use for."""
     return BadInput(
         f"{path}: not a profile that can be joined to this capture ({format}): opscope reads Chrome traces of "
-        "torch.profiler (Kineto) and snapshots of torch.cuda.memory. Jittor's and Hidet's reports belong to captures "
-        "of these frameworks"
+        "torch.profiler (Kineto), SQLite exports of Nsight Systems and snapshots of torch.cuda.memory. Jittor's and "
+        "Hidet's reports belong to captures of these frameworks"
     )

@@ -31,6 +31,7 @@ BUILT_IN = {
     "chakra": "opscope.readers.torch.chakra",
     "torch-trace": "opscope.readers.torch.compiler",
     "kineto": "opscope.readers.torch.kineto",
+    "nsight": "opscope.readers.torch.nsight",
     "torch-memory": "opscope.readers.torch.snapshot",
     "megengine": "opscope.readers.megengine",
     "jittor-trace": "opscope.readers.jittor",

@@ -11,7 +11,7 @@ from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from . import registry
-from .contract import Options
+from .contract import Options, Part
 from .failing import ended_by, report_of
 from .frames import users_frame
 from .session import Join, Session, operators_so_far
@@ -45,12 +45,13 @@ def record(
     framework: str | None = None,
     how: str = "auto",
     values: bool | str = False,
+    part: Part | None = None,
     times: bool | str = False,
     join: Join = lambda capture, measured: capture,
 ) -> Recording[Into]:
     """See opscope.record; `into` is filled when the block ends. `join` lays what a profiler measured on it."""
     tracer = registry.load(framework or registry.detect(model, optimizer))
-    options = Options(users_frame(), model, optimizer, how, values, times)
+    options = Options(users_frame(), model, optimizer, how, values, part, times)
     tracer.check(options)
     return Recording(into, lambda: tracer.start(options), join)
 

@@ -26,8 +26,13 @@ from .session import Session
 from .ways import Ways
 
 DEVICE = "device"  # the value of `times` that lets the framework's profiler measure beside the recorder
+FULL = "full"  # figures of every tensor, and all numbers of those that `part` chooses
 STATISTICS = "stats"  # the value of `values` that keeps figures of every tensor and no numbers
 RECORDS = ("auto", "record")  # the values of `how` that record what runs
+
+
+# Whether an operator, by its name and its modules (name and class of each, the outermost first), is chosen.
+Part = Callable[[str, tuple[tuple[str, str], ...]], bool]
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class Options:
     optimizer: Any = None
     how: str = "auto"
     values: bool | str = False  # statistics of every tensor, see opscope.record
+    part: Part | None = None  # with values="full": the operators whose tensors are kept whole
     times: bool | str = False  # seconds of every operator, see opscope.record
     steps: int | None = None  # end the recording after so many steps of every optimizer
     after_step: Callable[[], None] | None = None  # called after a step without NaN; one with NaN ends the program
@@ -112,6 +118,7 @@ class Tracer:
     records: tuple[str, ...] = RECORDS  # those of `how` that record a block of code or a script
     refuses: Mapping[str, str] = field(default_factory=dict[str, str])  # option of a recording -> why not
     passes: Callable[[FrameType], Session] | None = None  # records what each compiler pass does (opscope.passes)
+    keeps: bool = False  # it can keep chosen tensors whole (`values="full"`)
     profiles: bool = False  # its profiler can measure beside the recorder (`times="device"`)
     ways: TryWays | None = None  # None: there is only one way
     count: CountCost | None = None  # None: `trace` serves for counting, without train= and fake=
@@ -131,8 +138,14 @@ class Tracer:
             raise OpscopeError(
                 f"how={how!r} captures a model, not a block of code: opscope.trace(model, x, how={how!r})"
             )
-        if options.values not in (False, True, STATISTICS):
-            raise OpscopeError(f"values={options.values!r} is not known (there are: False, True, {STATISTICS!r})")
+        if options.values not in (False, True, STATISTICS, FULL):
+            raise OpscopeError(
+                f"values={options.values!r} is not known (there are: False, True, {STATISTICS!r}, {FULL!r})"
+            )
+        if options.values == FULL and not self.keeps:
+            raise OpscopeError(f"values={FULL!r} is not supported for {self.name}: use values=True")
+        if options.part is not None and options.values != FULL:
+            raise OpscopeError(f"a part is chosen, which says what values={FULL!r} keeps: pass that, too")
         if options.times not in (False, True, DEVICE):
             raise OpscopeError(f"times={options.times!r} is not known (there are: False, True, {DEVICE!r})")
         if options.times == DEVICE and not self.profiles:

@@ -22,7 +22,7 @@ from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
 from . import leaving, registry
-from .contract import DEVICE, Options
+from .contract import DEVICE, Options, Part
 from .failing import ended_by, report_of
 from .frames import frame_at
 from .imports import AfterImport
@@ -49,6 +49,7 @@ def run_script(
     save: Callable[[Capture], None] | None = None,
     values: bool | str = False,
     until_nan: bool = False,
+    part: Part | None = None,
     times: bool = False,
     join: Join | None = None,
 ) -> Capture:
@@ -57,7 +58,7 @@ def run_script(
     (`os._exit`), nothing can be returned: then `save` is called. `until_nan` ends the script after the first step of an
     optimizer that saw a NaN; of the steps before it nothing is kept. `times`: measure, with the framework's profiler
     where opscope runs it; `join` lays what that measured on the capture."""
-    recorder = _Recorder(framework, how, steps, values, until_nan, times, join, frame_at(0))
+    recorder = _Recorder(framework, how, steps, values, until_nan, part, times, join, frame_at(0))
     if is_file(path):
         place = Path(path).absolute()
         return _run(lambda: execute(place), path, argv, place.parent, recorder, save)
@@ -208,6 +209,7 @@ class _Recorder:
         steps: int | None,
         values: bool | str,
         until_nan: bool,
+        part: Part | None,
         times: bool,
         join: Join | None,
         caller: FrameType,
@@ -223,6 +225,7 @@ class _Recorder:
         self._steps = steps
         self._values = values
         self._until_nan = until_nan
+        self._part = part
         self._times = times
         self._join = join
         self._caller = caller
@@ -237,7 +240,13 @@ class _Recorder:
         after_step = (lambda: self._next(framework)) if self._until_nan else None
         times: bool | str = self._times and (DEVICE if tracer.profiles else True)
         options = Options(
-            self._caller, how=self._how, steps=self._steps, values=self._values, times=times, after_step=after_step
+            self._caller,
+            how=self._how,
+            steps=self._steps,
+            values=self._values,
+            part=self._part,
+            times=times,
+            after_step=after_step,
         )
         tracer.check(options)
         self._sessions[framework] = tracer.start(options)

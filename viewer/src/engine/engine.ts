@@ -49,7 +49,7 @@ const MOST_UNFOLDED = 60; // as many as a URL takes
 const REHEARSED = 4;
 const MOST_REHEARSED = 250_000;
 const NUMBERS = new Intl.NumberFormat('en');
-const CONSTANT = ROLES.indexOf('constant');
+const [INPUT, CONSTANT] = [ROLES.indexOf('input'), ROLES.indexOf('constant')];
 /** The stage of a capture that is all its graphs as one; no stage of a framework's has this name. */
 const ALL_GRAPHS = 'all graphs';
 const NO_INDEX = {} as SceneIndex; // until it is made
@@ -438,7 +438,8 @@ export class Engine implements Served<Commands> {
     // What is opened stays a box, around the others.
     const grows = (groups: number[]) => groups.reduce((sum, g) => sum + inside(g).boxes, 0);
     let { boxes, groups } = inside(0);
-    boxes += inputsOf(view).length + (how.step ? 1 : 0); // and the loss
+    // And what comes in; parameters appear with what reads them.
+    boxes += inputsOf(view).filter((value) => view.graph.role[value] === INPUT).length + (how.step ? 1 : 0);
     let levels = 0;
     while (groups.length) {
       let level = groups.filter((g) => {

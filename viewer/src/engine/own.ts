@@ -49,7 +49,14 @@ async function stored(capture: Capture, stage: number): Promise<OwnColumn[]> {
       const values = table.values(`column ${name}`);
       const known = table.has(`known ${name}`) ? table.values(`known ${name}`) : null;
       const isText = values.some((value) => typeof value === 'string');
-      const column = found.get(name) ?? { name, unit, isText, node: new Map<number, Cell>(), scope: new Map<number, Cell>() };
+      const column = found.get(name) ?? {
+        name,
+        unit,
+        isText,
+        node: new Map<number, Cell>(),
+        scope: new Map<number, Cell>(),
+        ...(unit === 'relative' && { roll: 'max' as const }), // such figures do not add up
+      };
       found.set(name, column);
       values.forEach((value, row) => {
         if (value !== null && (!known || known[row]))

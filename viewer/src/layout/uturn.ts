@@ -37,7 +37,7 @@ export interface Turn {
 }
 
 const BEND = 44; // below the columns
-const ROUNDS_APART = 3;
+const ROUNDS_APART = 8;
 
 export function layoutTurn(graph: NestedGraph, turn: Turn, options: Options, cache: LayoutCache): NestedLayout {
   const across = options.direction === 'down';

@@ -214,7 +214,7 @@ export const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 0.001, u
 /** Kinds of facts; a column is named as in its declaration. */
 export const FACTS = {
   /** What was measured while it ran. */
-  times: { name: 'times', by: ['node', 'scope', 'group:kernel', 'group:copy'], of: 'graph', columns: { time: 'column time', cpu: 'column cpu', start: 'column start', least: 'column least', most: 'column most', runs: 'column runs' } },
+  times: { name: 'times', by: ['node', 'scope', 'group:kernel', 'group:copy'], of: 'graph', columns: { time: 'column time', cpu: 'column cpu', start: 'column start', least: 'column least', most: 'column most', median: 'column median', runs: 'column runs' } },
   /** How much of a measured profile found its place in the graph: kernels by evidence, and by name those without. */
   profile: { name: 'profile', by: ['row'], of: 'graph', columns: { evidence: 'column evidence', name: 'column name', reason: 'column reason', kernels: 'column kernels', time: 'column time', 'with module': 'column with module', 'with line': 'column with line' } },
   /** Where the time of a profiled run went: work, overlap, and why devices were idle. */

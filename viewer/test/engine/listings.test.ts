@@ -12,7 +12,9 @@ const OPTIONS: ViewOptions = { direction: 'down', split: true, side: true, hidde
 
 async function opened(name: string, stage = 0, options = OPTIONS) {
   const engine = new Engine();
-  const bytes = new Uint8Array(readFileSync(new URL(`../../../tests/data/page/${name}.opscope`, import.meta.url)));
+  const bytes = new Uint8Array(
+    readFileSync(new URL(`../../../tests/data/${name.includes('/') ? name : `page/${name}`}.opscope`, import.meta.url)),
+  );
   const info = await engine.load(bytes, name);
   const picture = await engine.stage(0, stage, options);
   return { engine, info, picture };
@@ -81,6 +83,12 @@ describe('a capture with texts', () => {
     const [first] = engine.ask.items(['forward:first']);
     const lines = engine.ask.listingLines('code', [first!]).map((at) => splitLines(text)[at - 1]!.split(' = ')[0]!.trim());
     expect(lines).toEqual(['t', 'addmm']);
+  });
+
+  it('says the same in a file of version 2', async () => {
+    const [older, newer] = [await opened('older/joint-v2'), await opened('joint')];
+    expect(newer.engine.ask.listing('code').pairs.length).toBeGreaterThan(0);
+    for (const kind of ['table', 'code', 'native']) expect(older.engine.ask.listing(kind)).toEqual(newer.engine.ask.listing(kind));
   });
 
   it('what is inside an operator is on the line of that operator', async () => {

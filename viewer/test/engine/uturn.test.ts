@@ -76,6 +76,76 @@ function check(picture: Picture): void {
   }
 }
 
+const NETWORKS = new URL('../../../tests/data/networks/', import.meta.url);
+
+async function network(name: string): Promise<{ engine: Engine; picture: Picture }> {
+  const engine = new Engine();
+  await engine.load(new Uint8Array(readFileSync(new URL(`${name}.opscope`, NETWORKS))), name);
+  return { engine, picture: await engine.stage(0, 0, OPTIONS) };
+}
+
+/** The boxes that rungs run through, by their titles: none, or a rung would seem to come from there. */
+function crossed(picture: Picture): string[] {
+  const { boxes, edges, texts } = picture.scene;
+  const isAround = (a: number, b: number): boolean => b >= 0 && (a === b || isAround(a, boxes.parent[b]!));
+  return rungs(picture).flatMap((e) => {
+    const [from, to] = [edges.start[e]!, edges.start[e + 1]! - 1];
+    const y = edges.points[2 * from + 1]!;
+    const [left, right] = [edges.points[2 * from]!, edges.points[2 * to]!].sort((a, b) => a - b);
+    return Array.from(boxes.item.keys()).flatMap((box) => {
+      const isApart = boxes.x[box]! >= right! - 1 || boxes.x[box]! + boxes.width[box]! <= left! + 1;
+      if (isApart || isAround(box, edges.source[e]!) || isAround(box, edges.target[e]!)) return [];
+      // A frame may be passed where nothing is in it at that height; what is in it is looked at by itself.
+      return boxes.kind[box] === BoxKind.Open || boxes.y[box]! >= y || boxes.y[box]! + boxes.height[box]! <= y
+        ? []
+        : [texts[boxes.title[box]!]!];
+    });
+  });
+}
+
+describe('the first picture of a network', () => {
+  const names = ['gpt2_train', 'unet_train', 'gan_train', 'clip_train', 'distilled_train', 'checkpointed_train', 'lstm_cells_train'];
+  it.each(names)('%s: no line goes back, no rung runs through a box', async (name) => {
+    const { picture } = await network(name);
+    check(picture);
+    expect(picture.scene.boxes.count).toBeLessThanOrEqual(50);
+    expect(picture.scene.rows).toBeGreaterThanOrEqual(4);
+    expect(crossed(picture)).toEqual([]);
+  });
+
+  it('keeps phases whole where a module is called in turns with others', async () => {
+    const { engine, picture } = await network('unrolled_train');
+    check(picture);
+    expect(picture.scene.layout).toBe('u');
+    expect(picture.scene.boxes.count).toBeLessThan(20);
+    const { tree } = engine['view'];
+    for (let node = 0; node < tree.nodes; node++) expect(tree.nodeGroup[node]).not.toBe(0);
+  });
+
+  it('gathers operators between modules, never the modules', async () => {
+    const { picture } = await network('clip_train');
+    for (const title of ['vision_model', 'text_model', 'visual_projection', 'text_projection'])
+      for (const phase of [FORWARD, BACKWARD]) expect(find(picture, title, phase), `${title} ${phase}`).toBeGreaterThanOrEqual(0);
+  });
+
+  it('puts parameters beside what reads them, where they are boxes', async () => {
+    const engine = new Engine();
+    await engine.load(new Uint8Array(readFileSync(new URL('gpt2_train.opscope', NETWORKS))), 'gpt2');
+    const picture = await engine.stage(0, 0, { ...OPTIONS, constants: true });
+    check(picture);
+    const { boxes, texts } = picture.scene;
+    const weights = Array.from(boxes.item.keys()).filter((box) => /weight|bias/.test(texts[boxes.title[box]!]!));
+    // Those of the blocks are in the closed blocks.
+    expect(weights.map((box) => texts[boxes.title[box]!]!.split('.').slice(-2).join('.')).sort()).toEqual([
+      'ln_f.bias',
+      'ln_f.weight',
+      'wpe.weight',
+      'wte.weight',
+    ]);
+    for (const box of weights) expect(texts[boxes.title[boxes.parent[box]!]!]).toMatch(/^(?:transformer|model)$/);
+  });
+});
+
 describe('a training step', () => {
   it('turns: a module, its gradients and what updates it stand in one row', async () => {
     const { picture } = await opened('blocks');

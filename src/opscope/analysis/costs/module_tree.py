@@ -85,7 +85,7 @@ class _Shown:
         return shown
 
     def _outside(self, figures: list[str]) -> list[Row]:
-        """What runs outside of all modules, if anything does."""
+        """What is outside of all modules, if anything is: a graph without operators may have parameters."""
         own: Row = self.modules.row([0])["own"]
         row: Row = {
             "name": "(outside of modules)",
@@ -96,8 +96,8 @@ class _Shown:
             **own,
             "own": own,
         }
-        says_something = any(row.get(name) for name in (*MARKS, *figures)) or not figures
-        return [row] if self.modules.tree.has_nodes[0] and says_something else []
+        is_there = any(row.get(name) for name in (*MARKS, *figures)) if figures else self.modules.tree.has_nodes[0]
+        return [row] if is_there else []
 
     def _rank(self, scopes: Ints, sort: str, share_of: str) -> npt.NDArray[Any]:
         """Numbers that stand in the order that is asked for: the largest first, text by the alphabet."""

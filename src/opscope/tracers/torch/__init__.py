@@ -80,5 +80,6 @@ TRACER = Tracer(
     count=count,
     training=training,
     tensor=tensor,
+    keeps=True,
     profiles=True,
 )

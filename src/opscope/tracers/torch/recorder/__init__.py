@@ -56,6 +56,7 @@ def start(options: Options) -> Session:
         main=model if isinstance(model, torch.nn.Module) else None,
         optimizers=optimizers_in(torch, caller, options.optimizer),
         values=options.values,
+        part=options.part,
         after_step=options.after_step,
         times=options.times,
         steps=options.steps,

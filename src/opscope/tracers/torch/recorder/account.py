@@ -68,6 +68,7 @@ class Account:
     lost: list[Lost]
     unseen: dict[int, str]  # calls of modules that were not recorded, and why
     statistics: dict[int, Figures]  # by value, where they were asked for
+    whole: dict[int, list[float]]  # the numbers of values that are kept whole
     unmeasured: dict[str, int]  # why the numbers of values could not be taken, and how often
     runs_compiled: bool  # what torch.compile compiled ran compiled; else as it is written
 

@@ -251,7 +251,7 @@ class _Assembly:
         if self._log.measured:
             tables[VALUES] = values_table(0, self._log.measured)
         if self._r.statistics:
-            tables[VALUES] = figures_table(0, self._r.statistics)
+            tables[VALUES] = figures_table(0, self._r.statistics, self._r.whole)
         for reason, count in self._r.unmeasured.items():
             self._warnings.append(f"the numbers of {count} results could not be taken ({reason})")
         return tables

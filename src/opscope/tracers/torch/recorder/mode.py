@@ -7,6 +7,7 @@ dictionary look-up where two would read nicer. benchmarks/bench_torch.py measure
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -15,9 +16,9 @@ from types import FrameType
 from typing import Any, cast
 
 from opscope.ir.attributes import FAILED, INSIDE, MASK_SHOWS, ROWS, WRITTEN_BEFORE
-from opscope.ir.measurements import measured
+from opscope.ir.measurements import all_of, measured
 from opscope.tracers.arguments import is_a
-from opscope.tracers.contract import STATISTICS
+from opscope.tracers.contract import FULL, STATISTICS, Part
 from opscope.tracers.frames import frame_at, locals_of
 from opscope.tracers.torch import private
 from opscope.tracers.torch.words import numbers_of
@@ -26,6 +27,7 @@ from .account import Lost
 from .calls import Calls
 from .clock import clock as clock_of
 from .fakes import FakeResults
+from .keeping import Keeping
 from .log import ACCUMULATES, ARGUMENT_BITS, GRAD_ENABLED, IN_BACKWARD, NO_SEQUENCE, Log, pack
 from .masks import shown_by
 from .memory import WINDOW_BITS, Memory
@@ -55,6 +57,7 @@ class Recorder:
         times: bool = False,
         profiled: bool = False,
         values: bool | str = False,
+        part: Part | None = None,
         lean: bool = False,
         fakes: FakeResults | None = None,
         before_write: Callable[[list[Any]], None] | None = None,
@@ -80,7 +83,9 @@ class Recorder:
         self._times = times
         self._profiled = profiled
         self._values = values
-        self.statistics = Statistics(torch) if values == STATISTICS else None
+        self.statistics = Statistics(torch) if values in (STATISTICS, FULL) else None
+        self.whole: dict[int, list[float]] = {}  # with values="full": all numbers, of the operators of `part`
+        self._keeps = Keeping(calls, part) if values == FULL else None
         self._failing: tuple[int, tuple[int, ...], list[int]] | None = None
         self._lean = lean  # without the Python lines that operators are called from
         self._fakes = fakes
@@ -268,7 +273,10 @@ class Recorder:
                 if values:
                     is_one = written is None and isinstance(out, tensor_type)
                     alone: list[tuple[int, Any]] = [(log.output_value[-1], out)] if is_one else []
-                    self._measured(alone or self._made(out, written or []), written or [], schema)
+                    found = alone or self._made(out, written or [])
+                    self._measured(found, written or [], schema)
+                    if self._keeps is not None and self._keeps(schema.name, call, sequence, node_sequence):
+                        self._keep(found)
             except Exception as error:
                 self._lose(error, schema)
             except BaseException:
@@ -533,6 +541,12 @@ class Recorder:
                     self.log.measured[value] = measured(numbers)
             except Exception as error:
                 self.unmeasured[f"{type(error).__name__}: {' '.join(str(error).split())[:_LONGEST_REASON]}"] += 1
+
+    def _keep(self, found: list[tuple[int, Any]]) -> None:
+        for value, tensor in found:
+            with contextlib.suppress(Exception):  # its figures say what can be said
+                if (numbers := numbers_of(self._torch, tensor)) is not None:
+                    self.whole[value] = all_of(numbers)
 
     def _fails(self, error: Exception, number: int, uses: list[int], constants: list[Any], sequence: int) -> None:
         """An operator raised. It is recorded when that ends the recording: programs may go on after an exception."""

@@ -14,7 +14,7 @@ from opscope.ir import Capture
 from opscope.sources import embed, exact
 from opscope.tracers import session
 from opscope.tracers.arguments import is_a, tensors_in
-from opscope.tracers.contract import DEVICE
+from opscope.tracers.contract import DEVICE, Part
 from opscope.tracers.frames import OWN, frame_at, held_in, name_in_frame, tensors_held_in
 from opscope.tracers.session import NothingRecorded
 from opscope.tracers.torch import private
@@ -56,6 +56,7 @@ class Session(session.Session):
         arguments: Sequence[tuple[str, Any]] = (),
         hide_root: bool = False,
         values: bool | str = False,
+        part: Part | None = None,
         times: bool | str = False,
         steps: int | None = None,
         after_step: Callable[[], None] | None = None,
@@ -98,6 +99,7 @@ class Session(session.Session):
             times=times is True,
             profiled=times == DEVICE,
             values=values,
+            part=part,
             lean=lean,
             fakes=FakeResults(torch, fakes, self._memory) if fakes is not None else None,
             before_write=before_write,
@@ -217,6 +219,7 @@ class Session(session.Session):
             lost=self._recorder.lost,
             unseen=self._calls.unseen,
             statistics=self._recorder.statistics.finish() if self._recorder.statistics is not None else {},
+            whole=self._recorder.whole,
             unmeasured=dict(self._recorder.unmeasured),
             runs_compiled=self._compiled is not None,
         )
