@@ -1,7 +1,7 @@
 // What is written on the box of an operator: as short as it can be read; the full name is in the panel.
 
 import type { Graph, Pools } from '../wire/capture.ts';
-import { SPELLINGS } from '../wire/facts.ts';
+import { ATTRIBUTES, SPELLINGS } from '../wire/facts.ts';
 
 const { READS_ATTRIBUTE: READS, CALLS_METHOD: CALLS } = SPELLINGS;
 
@@ -23,6 +23,7 @@ export class Titles {
   of(node: number): string {
     const op = this.graph.op[node]!;
     const title = (this.known[op] ??= shortOp(this.pools.strings.at(op)));
+    if (node === this.graph.nodes - 1 && this.attrs(node)[ATTRIBUTES.FAILED] !== undefined) return `✗ ${title}`; // it ended the program
     if (title !== READS && title !== CALLS) return title;
     const name = this.attribute(node);
     if (!name) return title;
@@ -40,7 +41,11 @@ export class Titles {
   }
 
   private attribute(node: number): string {
-    const { name } = JSON.parse(this.pools.attrs.at(this.graph.attrs[node]!)) as { name?: unknown };
+    const { name } = this.attrs(node);
     return typeof name === 'string' ? name : '';
+  }
+
+  private attrs(node: number): Record<string, unknown> {
+    return JSON.parse(this.pools.attrs.at(this.graph.attrs[node]!) || '{}') as Record<string, unknown>;
   }
 }

@@ -94,6 +94,7 @@ export function beginAtChange(page: Page): void {
   if (!now || holds(camera.visible(), now.scene)) return;
   let first: Rect | null = null;
   for (const { scene, change } of [now, ...(now.beside ? [now.beside.picture] : [])]) {
+    if (first) break; // where only the other picture has changes, what is here is not in view
     for (let box = 0; change && box < scene.boxes.count; box++) {
       if (!change[box]) continue;
       const rect = around(scene, [box]);

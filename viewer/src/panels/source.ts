@@ -2,7 +2,7 @@
 
 import type { State } from '../state/page.ts';
 import { showCode } from '../widgets/code.ts';
-import { h, replace, short } from '../widgets/dom.ts';
+import { h, replace } from '../widgets/dom.ts';
 import { openingFrame } from './frames.ts';
 import { register, type Panel, type Site } from './panel.ts';
 
@@ -44,7 +44,13 @@ function make({ state, client, act, editor, sourceText, words, follow }: Site): 
     const picker = h(
       'select',
       { 'data-key': 'file', 'aria-label': words().panels.file, onchange: choose },
-      ...files.map((entry) => h('option', { value: entry.file, selected: entry.file === file }, short(entry.file, 110))),
+      ...files.map((entry) =>
+        h(
+          'option',
+          { value: entry.file, selected: entry.file === file },
+          entry.file.length > 56 ? `…${entry.file.slice(-56)}` : entry.file,
+        ),
+      ),
     );
     const link = editor.replace('{file}', encodeURI(file)).replace('{line}', String(line || 1));
     const head = h('p', { class: 'code-head' }, picker, h('a', { class: 'link', href: link, title: link }, words().openInEditor));

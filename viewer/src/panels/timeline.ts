@@ -181,7 +181,7 @@ export class MemoryChart {
         onmouseleave: () => this.calls.hover([]),
       },
       h('i', { style: `background:${this.colour(row.cls)}` }),
-      h('span', { class: 'name' }, short(row.name, 60)),
+      h('span', { class: 'name' }, short(row.name, 28)),
       h('span', { class: 'cls' }, row.type),
       h('span', { class: 'size' }, bytesText(row.bytes)),
       h('span', { class: 'share' }, percent(row.bytes, all)),
