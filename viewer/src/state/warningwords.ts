@@ -1,4 +1,4 @@
-// What captures warn of, in Chinese: they are written in English (Python), `{}` is what differs. tests/test_words.py finds those
+// What captures warn of, in Chinese: they are written in English (Python), `{}` is what differs. tests/test_words.py counts those
 // that are missing here.
 
 const SAID: [english: string, chinese: string][] = [
@@ -174,6 +174,15 @@ const SAID: [english: string, chinese: string][] = [
   ['{} ended itself by os._exit({})', '{} 以 os._exit({}) 结束了自己'],
   ['{} ended with exit code {}', '{} 以退出码 {} 结束'],
   ['{} also used {}, which is not in this capture: choose with --framework', '{} 还使用了 {}，不在此捕获中：可用 --framework 选择'],
+  ['{}: only device {} is shown; {} others have a history as well', '{}：只显示设备 {}；另有 {} 个设备也有历史记录'],
+  [
+    '{}: no history of allocations: call torch.cuda.memory._record_memory_history() before the step',
+    '{}：没有分配历史：请在该步骤之前调用 torch.cuda.memory._record_memory_history()',
+  ],
+  [
+    'PyTorch takes another way while any recorder is active: without one it runs {}, and the last digits may differ',
+    '有记录器时 PyTorch 走另一条路径：没有记录器时它运行 {}，末位数字可能不同',
+  ],
   ['the profiler measured nothing: {}', '分析器没有测到任何内容：{}'],
 ];
 
