@@ -299,3 +299,11 @@ def test_every_panel_and_button_has_a_name(page: Page, simple: str) -> None:
     page.locator("canvas.graph").focus()
     press(page, "ArrowDown")
     expect(page.locator("canvas.graph")).to_have_attribute("aria-label", "Graph: relu1")
+
+
+def test_kernels_far_down_are_asked_for(page: Page, resnet: str) -> None:
+    """Rows come by the hundred: a list of a million must not stop the page."""
+    ready(page, resnet)
+    page.get_by_role("tab", name="Kernels").click()
+    page.evaluate("opscope.kernel(750)")
+    expect(page.locator(".kernel-row.selected .count")).to_have_text("750")

@@ -58,6 +58,15 @@ def test_the_training_step_has_every_phase_and_every_pair(folder: Path) -> None:
     assert {graph.node(linked[node.index]).op for node in backward} == {"aten.convolution"}
 
 
+def test_the_measured_example(tmp_path: Path) -> None:
+    example = EXAMPLE.with_name("torch_profile.py")
+    ran = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert "step 1 warms up" in ran.stdout
+    times = opscope.open(tmp_path / "measured.opscope").tables["times"]
+    assert set(times.columns) >= {"time", "cpu", "median", "least", "most", "runs"}
+
+
 def test_the_planted_faults_are_named() -> None:
     example = EXAMPLE.with_name("pytorch_numbers.py")
     ran = subprocess.run([sys.executable, str(example)], capture_output=True, text=True)

@@ -372,22 +372,32 @@ function treeRow({ tree, graph, capture, titles }: View, item: number): TreeRow 
   };
 }
 
+const runsOf = new WeakMap<Groups, number[]>();
+
 /** How often the code of each kernel ran: its name says which, where the compiler's language is known, else its attributes. */
-function kernelRuns({ name: names, attrs }: Groups, pools: Pools): number[] {
+function kernelRuns(kernels: Groups, pools: Pools): number[] {
+  const known = runsOf.get(kernels);
+  if (known) return known;
+  const { name: names, attrs } = kernels;
+  const named = new Set([0, ...[...new Set(attrs)].filter((set) => set && languageOf(pools.attrs.at(set)))]);
   const runs = new Map<string, number>();
-  const keys = Array.from(names, (name, k) => (attrs[k] && !languageOf(pools.attrs.at(attrs[k])) ? `${attrs[k]}/` : `/${name}`));
+  const keys = Array.from(names, (name, k) => (named.has(attrs[k]!) ? `/${name}` : `${attrs[k]}/`));
   for (const key of keys) runs.set(key, (runs.get(key) ?? 0) + 1);
-  return keys.map((key) => runs.get(key)!);
+  const found = keys.map((key) => runs.get(key)!);
+  runsOf.set(kernels, found);
+  return found;
 }
 
-export function kernels(view: View): KernelRow[] {
+/** So many kernels from the first one on: there may be a million, and a list shows few. */
+export function kernels(view: View, first: number, count: number): KernelRow[] {
   const { graph, capture, metrics } = view;
   const kernels = graph.groups.get('kernel');
   if (!kernels) return [];
   const runs = kernelRuns(kernels, capture.pools);
-  return Array.from(kernels.name, (name, index) => ({
+  const places = Array.from(kernels.name.subarray(first, first + count), (_, i) => first + i);
+  return places.map((index) => ({
     index,
-    name: capture.pools.strings.at(name),
+    name: capture.pools.strings.at(kernels.name[index]!),
     ops: kernels.start[index + 1]! - kernels.start[index]!,
     runs: runs[index]!,
     code: kernels.code[index]! > 0,

@@ -45,7 +45,8 @@ export function kindOrName(kinds: Kinds, pools: Pools): Kinds {
 export function passedOver(graph: Graph, types: Types, kinds: Kinds, isOwner: (node: number) => boolean): Int32Array {
   const { nodes, op, useStart, useValue, producer, type } = graph;
   const way = byOp(graph, (of) => (COPIES.has(kinds(of)) ? COPY : RESHAPES.has(kinds(of)) ? RESHAPE : FILLS.has(kinds(of)) ? SEED : 0));
-  if (!way.some(Boolean)) return new Int32Array(0);
+  // Of gradients alone (what autograd remembers), each operator is all that a picture can show.
+  if (!way.some(Boolean) || graph.phase.every((phase) => phase === BACKWARD)) return new Int32Array(0);
   const out = firstOutputs(graph);
   let passed = new Int32Array(0);
   for (let node = 0; node < nodes; node++) {

@@ -1,4 +1,4 @@
-// Kernels in the order they ran.
+// Kernels in the order they ran. Rows are asked for as they scroll into view.
 
 import type { KernelRow } from '../engine/messages.ts';
 import { kernelColours } from '../state/colours.ts';
@@ -11,31 +11,51 @@ import { register } from './panel.ts';
 
 const LANGUAGE: Record<string, string> = { triton: 'Triton', cpp: 'C++', cpp_pybinding: 'C++' };
 
+const CHUNK = 500;
+
 class KernelList {
   readonly element = h('div', { class: 'list-panel' });
   private list: VirtualList;
-  private rows: KernelRow[] = [];
+  private count = 0;
+  private chunks = new Map<number, KernelRow[]>();
   private selected = -1;
   private lit = new Set<number>();
   private colours: (string | null)[] = [];
 
   constructor(
+    private ask: (first: number, count: number) => Promise<KernelRow[]>,
     private act: (index: number) => void,
     private words: () => Words,
   ) {
     this.list = new VirtualList(44, (i) => this.row(i), { role: 'listbox', 'aria-label': 'kernels' });
-    this.list.onStep((by) => this.act(Math.max(0, Math.min(this.rows.length - 1, this.selected + by))));
+    this.list.onStep((by) => this.act(Math.max(0, Math.min(this.count - 1, this.selected + by))));
   }
 
-  set(rows: KernelRow[]): void {
-    this.rows = rows;
+  /** The first rows of so many. */
+  set(count: number, rows: KernelRow[]): void {
+    this.count = count;
+    this.chunks = new Map([[0, rows]]);
     this.selected = -1;
     replace(
       this.element,
-      h('p', { class: 'hint list-head' }, rows.length ? this.words().kernelsRan(rows.length) : this.words().noKernels),
-      rows.length > 0 && this.list.element,
+      h('p', { class: 'hint list-head' }, count ? this.words().kernelsRan(count) : this.words().noKernels),
+      count > 0 && this.list.element,
     );
-    this.list.set(rows.length);
+    this.list.set(count);
+  }
+
+  /** A row, if it is there; else it is asked for, with those around it. */
+  private at(index: number): KernelRow | undefined {
+    const chunk = Math.floor(index / CHUNK);
+    const chunks = this.chunks;
+    const rows = chunks.get(chunk);
+    if (rows) return rows[index % CHUNK];
+    chunks.set(chunk, []);
+    void this.ask(chunk * CHUNK, CHUNK).then((found) => {
+      chunks.set(chunk, found);
+      if (chunks === this.chunks) this.list.draw();
+    });
+    return undefined;
   }
 
   /** Their colours on the drawing, or none. */
@@ -54,7 +74,7 @@ class KernelList {
   }
 
   private row(index: number): HTMLElement | null {
-    const row = this.rows[index];
+    const row = this.at(index);
     if (!row) return null;
     const words = this.words();
     const classes = ['kernel-row', index === this.selected ? 'selected' : '', this.lit.has(index) ? 'lit' : ''].join(' ');
@@ -87,15 +107,19 @@ register({
   title: (words) => words.kernels,
   isThere: (state) => (state.shown.get()?.kernels ?? 0) > 0,
   make({ state, client, act, words, follow }) {
-    const list = new KernelList((index) => act.kernel(index), words);
-    const rows = new Value<KernelRow[]>('kernels', []);
+    const list = new KernelList(
+      (first, count) => client.kernels(first, count),
+      (index) => act.kernel(index),
+      words,
+    );
+    const rows = new Value<{ count: number; first: KernelRow[] }>('kernels', { count: 0, first: [] });
     follow(
       () => state.shown.get(),
-      async () => rows.set(await client.kernels()),
+      async (shown) => rows.set({ count: shown?.kernels ?? 0, first: await client.kernels(0, CHUNK) }),
     );
     follow(
       () => [rows.get(), words()] as const,
-      ([now]) => list.set(now),
+      ([now]) => list.set(now.first.length ? now.count : 0, now.first),
     );
     follow(
       () => [state.kernel.get(), state.details.get(), rows.get(), words()] as const,

@@ -107,7 +107,7 @@ def compare_times(before: Capture, after: Capture) -> TimeDiff | None:
     sides = [_Side(capture, clock) for capture in (before, after)]
     modules = [side.by_module() for side in sides]
     operators = [side.by_operator() for side in sides]
-    changes = [Change(m, *(side.get(m) for side in modules)) for m in {**modules[0], **modules[1]}]
+    changes = [Change(m, modules[0].get(m), modules[1].get(m)) for m in {**modules[0], **modules[1]}]
     ops = [
         Change(key[0], operators[0].get(key), operators[1].get(key), key[1]) for key in {**operators[0], **operators[1]}
     ]

@@ -42,7 +42,7 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
 
 
 def start(options: Options) -> Session:
-    return Session(import_hidet(), options.caller, values=bool(options.values), times=options.times)
+    return Session(import_hidet(), options.caller, values=bool(options.values), times=bool(options.times))
 
 
 def start_passes(caller: FrameType) -> Session:

@@ -52,7 +52,7 @@ def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: st
 def start(options: Options) -> Session:
     model = options.model
     models = [(type(model).__name__, model)] if model is not None and hasattr(model, "named_modules") else ()
-    return Session(options.caller, models=models, times=options.times, steps=options.steps)
+    return Session(options.caller, models=models, times=bool(options.times), steps=options.steps)
 
 
 def tensor(array: npt.NDArray[np.generic], dtype: str) -> Any:

@@ -83,7 +83,7 @@ def start(options: Options) -> Session:
         options.caller,
         layers=layers_in(options.caller, options.model),
         values=bool(options.values),
-        times=options.times,
+        times=bool(options.times),
         steps=options.steps,
     )
 
