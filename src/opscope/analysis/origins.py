@@ -100,7 +100,8 @@ class _Figures(NamedTuple):
 
 def origins(capture: Capture, stage: int = 0, *, absorbed: bool = False) -> list[Origin]:
     """The origins in a recording with `values=True` or `values="stats"`, the first one first. Those that went nowhere
-    are left out, unless one that did go somewhere depends on them, or `absorbed` asks for them."""
+    are left out where others did go somewhere and do not depend on them, and where they are usual (a formula of a
+    gradient that masks its own division by zero, −inf of a mask), unless `absorbed` asks for them."""
     graph = capture.stages[stage].graph
     figures = _figures(capture, stage, graph)
     if figures is None:
@@ -248,10 +249,20 @@ class _Search:
     def _worth_telling(self, stays: list[bool]) -> list[int]:
         """Those that stay, and the absorbed ones that these depend on: by data, or as their forward operators."""
         kept = {i for i, one in enumerate(stays) if one}
+        if not kept:
+            return [i for i in range(len(stays)) if not self._is_usual(i)]
         wanted = {self.origins[i][0] for i in kept}
         wanted |= {node for i in kept if (node := self._forward_node(self.origins[i][0])) >= 0}
         behind = self._before(wanted)
         return [i for i in range(len(stays)) if i in kept or (kept and self._is_before(i, wanted, behind))]
+
+    def _is_usual(self, origin: int) -> bool:
+        """What went nowhere as it should: a gradient formula that masks its own division by zero, −inf of a mask."""
+        node, value, kind = self.origins[origin]
+        if node >= 0 and (forward := self._forward_node(node)) >= 0:
+            bad = np.flatnonzero((self.state == _BAD) & (self.blame == origin)).tolist()
+            return all(self._forward_node(reader) == forward for one in bad for reader in self._readers(one))
+        return kind == "inf" and self.figures.negative[value] >= self.figures.inf[value]
 
     def _is_before(self, origin: int, wanted: set[int], behind: set[int]) -> bool:
         node, value, _ = self.origins[origin]

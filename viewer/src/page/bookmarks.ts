@@ -39,8 +39,12 @@ export function followBookmarks(page: Page): void {
       if (known !== key()) {
         known = key();
         const kept = readMarks(stored(known));
-        const own = new Set(marks.map(({ name }) => name));
-        state.bookmarks.set([...marks, ...kept.filter(({ name }) => !own.has(name))]);
+        // The same view is kept once, by the name that it was given last here.
+        const own = marks.map((mark) => kept.find(({ address }) => address === mark.address) ?? mark);
+        state.bookmarks.set([
+          ...own,
+          ...kept.filter((one) => !own.some(({ name, address }) => name === one.name || address === one.address)),
+        ]);
       } else keep(known, writeMarks(marks));
     },
   );
