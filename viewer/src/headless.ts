@@ -84,7 +84,7 @@ export async function draw(bytes: Uint8Array, wanted: Wanted): Promise<Drawn> {
   const { scene } = picture;
   if (wanted.play) await engine.count();
   const region = { x: -MARGIN, y: -MARGIN, width: scene.width + 2 * MARGIN, height: scene.height + 2 * MARGIN };
-  const over = wanted.play ? playOver(scene, engine.ask.playback(), theme, region, 'peak memory') : undefined;
+  const over = wanted.play ? playOver(scene, engine.ask.playback().of, theme, region, 'peak memory') : undefined;
   const svg = writeSvg(scene, theme, wanted.edges ? { edgeLabels: 'always' } : {}, {
     title: wanted.title,
     around: wanted.legend ? { legend: phaseLegend(scene, theme, PHASES) } : {},

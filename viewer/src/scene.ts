@@ -49,6 +49,8 @@ export interface Edges {
 }
 
 export interface Scene {
+  /** No two that the engine has drawn have the same: numbers of boxes and edges mean nothing without it. */
+  number: number;
   width: number;
   height: number;
   boxes: Boxes;
@@ -67,6 +69,12 @@ export { PHASES, ROLES, type Phase };
 export interface Fill {
   colours: readonly (string | null)[];
   of: Uint8Array | Uint16Array;
+}
+
+/** What counts by box or edge, and the scene (by its number) whose boxes and edges these are. */
+export interface OfScene<T> {
+  scene: number;
+  of: T;
 }
 
 /** What is said of boxes and edges by their numbers in one scene (draw/marks.ts: how it gets into another). */

@@ -1,5 +1,5 @@
 // Draws a scene on a canvas, one frame when something changed.
-import type { Paint, Scene } from '../scene.ts';
+import type { Marks, Paint, Scene, Style } from '../scene.ts';
 import { Camera, reducedMotion } from './camera.ts';
 import { ghostEdges } from './changes.ts';
 import type { Frame } from './frame.ts';
@@ -24,6 +24,7 @@ function emptyScene(): Scene {
   const [ints, floats] = [new Int32Array(0), new Float32Array(0)];
   const bytes = new Uint8Array(0);
   return {
+    number: -1,
     width: 0,
     height: 0,
     texts: [''],
@@ -125,8 +126,15 @@ export class Renderer {
     this.draw();
   }
 
-  /** Changes what is lit. Numbers of boxes and edges are those of the scene shown. */
-  setPaint(paint: Partial<Paint>): void {
+  /** Changes how it is drawn, and where the pointer is. */
+  setPaint(paint: Partial<Style & Pick<Marks, 'hovered' | 'hoveredEdge'>>): void {
+    this.paint = { ...this.paint, ...paint };
+    this.draw();
+  }
+
+  /** Changes what is said of the boxes and edges of a scene; what is said of another scene than the one shown is not taken. */
+  setMarks(scene: Scene, paint: Partial<Marks>): void {
+    if (scene !== this.scene) return;
     this.paint = { ...this.paint, ...paint };
     if (paint.selected !== undefined || paint.related !== undefined || paint.found !== undefined) {
       this.#marks = marksOf(this.paint, this.scene.boxes.count);

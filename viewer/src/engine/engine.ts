@@ -87,6 +87,7 @@ export class Engine implements Served<Commands> {
   private entries: Entry[] = [];
   private seams = new WeakMap<Capture, ReadonlyMap<number, string>>(); // of all graphs as one: what stands for breaks, and why
   private views = new Map<string, View>();
+  private scenes = 0; // that were drawn
   private view!: View; // from the first stage() on
   /** What the page looks boxes up in; a picture without a pointer does without. */
   indexOf: typeof buildIndex = buildIndex;
@@ -395,6 +396,7 @@ export class Engine implements Served<Commands> {
       cache: new LayoutCache(),
       repeats: new Repeats(ground.graph, tree, drawn, () => ground.outputs, kin),
       visible: ground.visible ?? nothingVisible(),
+      scene: ground.scene ?? 0,
       twin: ground.twin ?? null,
       apart: ground.apart ?? new Set(),
     });
@@ -494,6 +496,7 @@ export class Engine implements Served<Commands> {
     view.visible = drawn.visible;
     view.rows = drawn.rows;
     const { scene } = drawn;
+    scene.number = view.scene = ++this.scenes;
     const open: number[] = [];
     for (let g = 1; g < tree.groups; g++) if (view.open[g]) open.push(tree.nodes + g);
     // Where all are unfolded, it was not done one by one.

@@ -2,6 +2,7 @@
 // by its name (state/client.ts), tests and scripts by `engine.ask`.
 
 import type { Place } from '../wire/capture.ts';
+import type { OfScene } from '../scene.ts';
 import { children, details, inside, kernel, kernels, labels, summed } from './answers.ts';
 import { boxes, hiddenOf, kernelOf, metric, pairs } from './boxes.ts';
 import { compiling } from './compiling.ts';
@@ -28,13 +29,16 @@ const question = <A extends unknown[], R>(answer: (view: View, ...args: A) => R,
   counted,
   moves,
 });
+/** A question whose answer counts by box: it says which scene's. */
+const byBox = <A extends unknown[], R>(answer: (view: View, ...args: A) => R, manner: Manner = {}) =>
+  question((view: View, ...args: A): OfScene<R> => ({ scene: view.scene, of: answer(view, ...args) }), manner);
 const COUNTED: Manner = { counted: true };
 const MOVES: Manner = { moves: true };
 
 export const QUESTIONS = {
   // items and boxes
-  boxes: question(boxes),
-  pairs: question(pairs),
+  boxes: byBox(boxes),
+  pairs: byBox(pairs),
   paths: question(paths),
   items: question(items),
   details: question(details, COUNTED),
@@ -50,10 +54,13 @@ export const QUESTIONS = {
   scopeOf: question(scopeOf),
   hiddenOf: question(hiddenOf),
   // colours
-  metric: question(metric, { ...COUNTED, ...MOVES }),
-  kernelOf: question(kernelOf, MOVES),
-  families: question(families, { ...COUNTED, ...MOVES }),
-  saidOf: question(saidOf, { ...COUNTED, ...MOVES }),
+  metric: byBox(metric, { ...COUNTED, ...MOVES }),
+  kernelOf: byBox(kernelOf, MOVES),
+  families: question(async (view): Promise<OfScene<Uint8Array>> => ({ of: await families(view), scene: view.scene }), {
+    ...COUNTED,
+    ...MOVES,
+  }),
+  saidOf: byBox(saidOf, { ...COUNTED, ...MOVES }),
   // the table
   table: question(table, COUNTED),
   csv: question(csv, COUNTED),
@@ -82,7 +89,7 @@ export const QUESTIONS = {
   edgeTensors: question(edgeTensors),
   tensorFacts: question(tensorFacts, COUNTED),
   summed: question(summed, COUNTED),
-  playback: question(playback, COUNTED),
+  playback: byBox(playback, COUNTED),
 };
 
 export function isQuestion(call: string): call is keyof typeof QUESTIONS {

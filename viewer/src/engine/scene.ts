@@ -111,6 +111,7 @@ export function buildScene(input: SceneInput): Scene {
   // Edges that only hold boxes in place are not drawn.
   const drawn = input.turned?.drawn ?? v.source.length;
   return {
+    number: 0, // nobody asks about it
     layout,
     rows: input.turned ? pairedRows(input.turned, laid) : 0,
     width: laid.totalWidth,

@@ -10,8 +10,9 @@ import type { View } from './view.ts';
 
 const MOST = 50;
 
-/** The tensors between two boxes, the largest last. */
-export function edgeTensors(view: View, source: number, target: number): number[] {
+/** The tensors between two boxes of a scene, the largest last; none where another scene is drawn by now. */
+export function edgeTensors(view: View, scene: number, source: number, target: number): number[] {
+  if (scene !== view.scene) return [];
   const { visible: v, flow, graph, types, tree } = view;
   const found = new Set<number>();
   for (let use = 0; use < flow.useValue.length; use++) {

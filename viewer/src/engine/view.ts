@@ -56,6 +56,7 @@ export interface Arranged {
   repeats: Repeats;
   kin: (group: number) => readonly number[]; // the groups that open and fold with it
   visible: Visible;
+  scene: number; // that shows it (scene.ts)
   rows: Int32Array | null; // of a U: the row of each box, or -1
   inlined: Uint8Array; // operators that are drawn inside another: constants in their reader, copies in what made the tensor
   passed: Int32Array; // by operator: the value for which it is passed over now, or -1

@@ -5,7 +5,7 @@ import type { Kinship } from '../draw/motion.ts';
 import type { Rect } from '../draw/viewport.ts';
 import type { Picture } from '../engine/messages.ts';
 import type { Kin } from '../engine/diffview.ts';
-import type { Scene } from '../scene.ts';
+import type { OfScene, Scene } from '../scene.ts';
 import type { Page } from './page.ts';
 
 const MARGIN = 36;
@@ -13,6 +13,11 @@ const EDGE = 24; // pixels around what is wholly in view
 /** Boxes glide to their new places where there are few enough to follow. */
 const MOST_GLIDING = 4000;
 const READABLE = 0.85; // the zoom below which titles are hard to read: they are 11 pixels high there
+
+/** What the engine answers about the boxes of this picture; null where it has drawn another by then, which is on its way. */
+export function about<T>(picture: Picture | null, { scene, of }: OfScene<T>): T | null {
+  return picture?.scene.number === scene ? of : null;
+}
 
 interface Place {
   x: number;
@@ -33,7 +38,7 @@ export function put({ renderer, state }: Page, picture: Picture, kin?: Kinship):
   const before = state.picture.get();
   const gentle = before !== null && before.scene.boxes.count + picture.scene.boxes.count < MOST_GLIDING;
   renderer.setScene(picture.scene, picture.index, gentle ? before.scene : undefined, kin);
-  renderer.setPaint({ change: picture.change, changed: picture.changed, numbers: picture.numbers ?? null });
+  renderer.setMarks(picture.scene, { change: picture.change, changed: picture.changed, numbers: picture.numbers ?? null });
   state.pointer.set(null);
   state.picture.set(picture);
 }
@@ -140,9 +145,10 @@ export function zoom({ renderer, places }: Page, factor: number): void {
 
 /** To the boxes of these items, as far as is needed. */
 export async function goTo({ state, client, renderer, views }: Page, items: number[]): Promise<void> {
-  const boxes = await client.boxes(items);
+  const answer = await client.boxes(items);
   const picture = state.picture.get();
-  if (!boxes.length || !picture) return;
+  const boxes = about(picture, answer);
+  if (!boxes?.length || !picture) return;
   // A panel may have opened beside it just now: into the room that is left.
   views.run();
   renderer.resize();

@@ -9,7 +9,7 @@ import { phaseLegend, type LegendRow } from '../svg/around.ts';
 import { playOver } from '../svg/play.ts';
 import { writeSvg } from '../svg/write.ts';
 import { h } from '../widgets/dom.ts';
-import { around } from './drawing.ts';
+import { about, around } from './drawing.ts';
 import { record } from './playing.ts';
 import type { Page } from './page.ts';
 import { colouring } from './painting.ts';
@@ -30,7 +30,7 @@ const wanted: Wanted = { part: 'all', legend: true, title: true, background: tru
 async function regionOf({ state, renderer, client }: Page, part: Wanted['part']): Promise<Rect> {
   const { scene } = state.picture.get()!;
   const all = { x: 0, y: 0, width: scene.width, height: scene.height };
-  const boxes = part === 'selection' ? await client.boxes(state.selection.get()) : [];
+  const boxes = part === 'selection' ? (about(state.picture.get(), await client.boxes(state.selection.get())) ?? []) : [];
   const rect = part === 'view' ? renderer.camera.visible() : boxes.length ? around(scene, boxes) : all;
   if (part === 'view') return rect;
   return { x: rect.x - AROUND, y: rect.y - AROUND, width: rect.width + 2 * AROUND, height: rect.height + 2 * AROUND };
@@ -46,8 +46,9 @@ async function legendOf(page: Page, theme: Theme): Promise<LegendRow[]> {
     const seen = new Set(Array.from(change, (kind) => kind & ~GHOST));
     return CHANGES.flatMap((kind, i) => (seen.has(i + 1) ? [{ colour: theme.changes[i]!.accent, text: w.changes[kind] }] : []));
   }
-  const { rows = [] } = await colouring(page, state.picture.get()!, colour, theme, w);
-  if (rows.length) return rows;
+  const colours = await colouring(page, state.picture.get()!, colour, theme, w);
+  if (!colours) return legendOf(page, theme); // another picture is on its way
+  if (colours.rows?.length) return colours.rows;
   return phaseLegend(
     scene,
     theme,
@@ -55,16 +56,18 @@ async function legendOf(page: Page, theme: Theme): Promise<LegendRow[]> {
   );
 }
 
-async function svgOf(page: Page, { part, legend, title, background }: Wanted, play = false): Promise<string> {
+async function svgOf(page: Page, { part, legend, title, background }: Omit<Wanted, 'scale'>, play = false): Promise<string> {
   const { state, renderer, client } = page;
-  const { scene } = state.picture.get()!;
+  const { scene, paint: marks } = renderer;
   const theme = background ? state.theme.get() : light;
   const region = await regionOf(page, part);
   const head = title ? titleOf(page) : '';
   const rows = legend ? await legendOf(page, theme) : [];
-  const over = play ? playOver(scene, await client.playback(), theme, region, page.words().peakMemory) : undefined;
+  const run = play ? about(state.picture.get(), await client.playback()) : undefined;
+  if (run === null || scene !== renderer.scene) return svgOf(page, { part, legend, title, background }, play); // another picture is on its way
+  const over = run && playOver(scene, run, theme, region, page.words().peakMemory);
   // What is only lit while one works is not part of the picture.
-  const paint = { ...renderer.paint, hovered: -1, hoveredEdge: -1, dim: false, found: new Set<number>() };
+  const paint = { ...marks, hovered: -1, hoveredEdge: -1, dim: false, found: new Set<number>() };
   return writeSvg(scene, theme, paint, { region, background, title: head, around: { head, legend: rows }, ...(over ? { over } : {}) });
 }
 

@@ -12,6 +12,7 @@ import { percent } from '../text/figures.ts';
 import { metricName, metricText } from '../state/figures.ts';
 import type { Words } from '../state/words.ts';
 import { h, replace } from '../widgets/dom.ts';
+import { about } from './drawing.ts';
 import type { Page } from './page.ts';
 
 const MOST_CLASSES = 12; // in a legend
@@ -33,8 +34,8 @@ export function showPaint(page: Page): void {
     'gradient links',
     () => [state.picture.get(), state.allPairs.get() ? null : state.selection.get().at(-1)] as const,
     async ([picture, item]) => {
-      const links = !picture || item === undefined ? null : await page.client.pairs(item);
-      if (picture === state.picture.get()) renderer.setPaint({ links });
+      const links = !picture || item === undefined ? null : about(picture, await page.client.pairs(item));
+      if (picture) renderer.setMarks(picture.scene, { links });
     },
   );
   views.add(
@@ -42,10 +43,11 @@ export function showPaint(page: Page): void {
     () => [state.picture.get(), state.colour.get(), state.theme.get(), page.words(), state.info.get()] as const,
     async ([picture, colour, theme, words]) => {
       if (!picture) return;
-      const { fill, legend, notes = null } = await colouring(page, picture, colour, theme, words);
-      if (picture !== state.picture.get()) return;
+      const colours = await colouring(page, picture, colour, theme, words);
+      if (!colours || picture !== state.picture.get()) return; // shown with the picture that is on its way
+      const { fill, legend, notes = null } = colours;
       replace(page.places.legend, ...legend);
-      renderer.setPaint({ fill, notes });
+      renderer.setMarks(picture.scene, { fill, notes });
       page.minimap.draw();
     },
   );
@@ -53,7 +55,7 @@ export function showPaint(page: Page): void {
 
 async function light({ client, renderer, state }: Page, picture: Picture, ...items: [number[], number[], number[]]): Promise<void> {
   // Nothing lit is the commonest case, and then there is nothing to ask.
-  const boxes = (of: number[]) => (of.length ? client.boxes(of.slice(0, MOST_FOUND)) : []);
+  const boxes = async (of: number[]) => (of.length ? (about(picture, await client.boxes(of.slice(0, MOST_FOUND))) ?? []) : []);
   const [selected, related, found] = await Promise.all(items.map(boxes));
   if (picture !== state.picture.get()) return;
   const { kind } = state.details.get() ?? {};
@@ -61,18 +63,13 @@ async function light({ client, renderer, state }: Page, picture: Picture, ...ite
   const isTraced = state.traced.get() !== null && related!.length > 0;
   const { edges } = picture.scene;
   const on = new Set([...(isTraced || isTensor ? related! : []), ...(isTraced ? selected! : [])]);
-  const from = isTensor ? await client.boxes([state.details.get()!.maker?.item ?? state.details.get()!.item]) : null;
+  const from = isTensor ? await boxes([state.details.get()!.maker?.item ?? state.details.get()!.item]) : null;
   const litEdges = on.size
     ? Uint8Array.from(edges.source, (box, e) => (on.has(box) && on.has(edges.target[e]!) && (!from || from.includes(box)) ? 1 : 0))
     : null;
   if (picture !== state.picture.get()) return;
-  renderer.setPaint({
-    litEdges,
-    selected: new Set(selected),
-    related: new Set(related),
-    found: new Set(found),
-    dim: isTraced || (found!.length > 0 && !selected!.length),
-  });
+  renderer.setPaint({ dim: isTraced || (found!.length > 0 && !selected!.length) });
+  renderer.setMarks(picture.scene, { litEdges, selected: new Set(selected), related: new Set(related), found: new Set(found) });
 }
 
 interface Colouring {
@@ -82,19 +79,26 @@ interface Colouring {
   rows?: LegendRow[]; // the same, for a picture
 }
 
-/** Colours by change, by kernel, by kind or by a figure, with their legend. */
-export async function colouring(page: Page, picture: Picture, colour: string, theme: Theme, words: Words): Promise<Colouring> {
+/** Colours by change, by kernel, by kind or by a figure, with their legend; null where the engine has drawn another picture by then. */
+export async function colouring(page: Page, picture: Picture, colour: string, theme: Theme, words: Words): Promise<Colouring | null> {
   const { client, state } = page;
   if (colour === 'phase') return { fill: changeFill(picture, theme), legend: changeLegend(picture, words) };
-  if (colour === 'kernel') return { fill: { colours: kernelColours(theme.name === 'dark'), of: await client.kernelOf() }, legend: [] };
-  if (colour === 'family') return byClass(await client.families(), Object.values(words.families), theme);
+  if (colour === 'kernel') {
+    const of = about(picture, await client.kernelOf());
+    return of && { fill: { colours: kernelColours(theme.name === 'dark'), of }, legend: [] };
+  }
+  if (colour === 'family') {
+    const of = about(picture, await client.families());
+    return of && byClass(of, Object.values(words.families), theme);
+  }
   const { base } = colourParts(colour);
   const own = state.info.get()?.own.find(({ name }) => name === base);
   if (own?.isText) {
-    const { of, names } = await client.saidOf(base);
-    return byClass(of, names, theme);
+    const said = about(picture, await client.saidOf(base));
+    return said && byClass(said.of, said.names, theme);
   }
-  const shaded = await client.metric(colour);
+  const shaded = about(picture, await client.metric(colour));
+  if (!shaded) return null;
   const name = metricName(base, words);
   if (!Number.isFinite(shaded.min)) return { fill: null, legend: [`${name}: ${words.unknown}`] };
   const figure = (value: number) => [metricText(base, value, words), own?.unit].filter(Boolean).join(' ');

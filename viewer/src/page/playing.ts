@@ -5,7 +5,7 @@ import { paintBead, paintMemory } from '../draw/play.ts';
 import { PLAY_SECONDS, STRIP, type Run } from '../picture/play.ts';
 import { bytesText } from '../text/figures.ts';
 import { h } from '../widgets/dom.ts';
-import { fit } from './drawing.ts';
+import { about, fit } from './drawing.ts';
 import type { Page } from './page.ts';
 import { saveFile } from './sharing.ts';
 import { writeSvg } from '../svg/write.ts';
@@ -27,7 +27,8 @@ export function showPlayer(page: Page): void {
       stop = null;
       page.root.classList.toggle('playing', playing);
       if (!playing || !state.picture.get()) return;
-      const run = await page.client.playback();
+      const run = about(state.picture.get(), await page.client.playback());
+      if (!run) return;
       if (state.picture.get() !== seen) fit(page, 0);
       seen = state.picture.get();
       if (state.playing.get()) stop = player(page, run, places.canvas.parentElement!);
@@ -38,6 +39,7 @@ export function showPlayer(page: Page): void {
 function player(page: Page, run: Run, centre: HTMLElement): () => void {
   const { state, renderer } = page;
   const w = page.words();
+  const shown = renderer.scene;
   const canvas = h('canvas', { class: 'player-canvas', 'aria-hidden': 'true' });
   const slider = h('input', { type: 'range', min: 0, max: STEPS, value: 0, 'aria-label': w.playTime, 'data-key': 'play-time' });
   let isRunning = !reducedMotion();
@@ -53,6 +55,7 @@ function player(page: Page, run: Run, centre: HTMLElement): () => void {
     const ctx = canvas.getContext('2d')!;
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     const { scene, camera } = renderer;
+    if (scene !== shown) return; // another run is on its way
     paintBead(ctx, scene, run, time, state.theme.get(), (x, y) => camera.toScreen(x, y));
     paintMemory(ctx, { ...size, height: size.height - 44 }, run, time, state.theme.get(), (bytes) => `${w.inMemory} ${bytesText(bytes)}`);
   };
@@ -98,10 +101,11 @@ export async function record(page: Page, name: string): Promise<void> {
     (type) => typeof MediaRecorder !== 'undefined' && MediaRecorder.isTypeSupported(type),
   );
   if (!kind) throw new Error(w.noVideo);
+  const { scene, paint: marks } = page.renderer;
+  const run = about(state.picture.get(), await client.playback());
+  if (!run || scene !== page.renderer.scene) return record(page, name); // another picture is on its way
   page.say(w.recording(PLAY_SECONDS));
-  const { scene } = state.picture.get()!;
   const theme = state.theme.get();
-  const run = await client.playback();
   const below = run.live.length ? STRIP : 0;
   const scale = Math.min(VIDEO.width / (scene.width + 2 * MARGIN), (VIDEO.height - below) / (scene.height + 2 * MARGIN), 2);
   // Even: some players take nothing else.
@@ -112,7 +116,7 @@ export async function record(page: Page, name: string): Promise<void> {
   };
   const [left, top] = [(size.width - scene.width * scale) / 2, MARGIN * scale];
   const image = new Image();
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(writeSvg(scene, theme, page.renderer.paint, { tooltips: false, margin: 0 }))}`;
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(writeSvg(scene, theme, marks, { tooltips: false, margin: 0 }))}`;
   await image.decode();
   const canvas = h('canvas', { width: size.width, height: size.height });
   const ctx = canvas.getContext('2d')!;

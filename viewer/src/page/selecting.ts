@@ -2,7 +2,7 @@
 
 import { BoxKind } from '../scene.ts';
 import type { Tracing } from '../state/page.ts';
-import { draw, goTo } from './drawing.ts';
+import { about, draw, goTo } from './drawing.ts';
 import { stepped } from './history.ts';
 import type { Page } from './page.ts';
 
@@ -14,8 +14,9 @@ export const select = stepped(async (page: Page, items: number[], reveal: boolea
   clear(page);
   state.selection.set(items);
   if (!reveal || !items.length) return;
-  const boxes = await client.boxes(items);
+  const answer = await client.boxes(items);
   const shown = state.picture.get()!.scene.boxes;
+  const boxes = about(state.picture.get(), answer) ?? [];
   const isHidden = boxes.length < items.length || boxes.some((box) => shown.repeat[box]! > 1 || !items.includes(shown.item[box]!));
   if (isHidden && items.length <= MOST_REVEALED) {
     state.opened.set('');
@@ -42,8 +43,8 @@ function trace({ state }: Page, nodes: number[], way: Tracing['way'], count = no
 /** The tensors that an edge stands for. */
 export const selectEdge = stepped(async (page: Page, edge: number): Promise<void> => {
   const { state, client } = page;
-  const { edges } = state.picture.get()!.scene;
-  const items = await client.edgeTensors(edges.source[edge]!, edges.target[edge]!);
+  const { edges, number } = state.picture.get()!.scene;
+  const items = await client.edgeTensors(number, edges.source[edge]!, edges.target[edge]!);
   await select(page, items, false);
 });
 
@@ -114,9 +115,9 @@ export const stepResult = stepped(async (page: Page, by: number): Promise<void> 
 });
 
 /** The first of some operators that is on the screen is drawn as if the mouse were over it. */
-export async function outline({ client, renderer }: Page, items: number[]): Promise<void> {
-  const boxes = items.length ? await client.boxes(items) : [];
-  renderer.setPaint({ hovered: boxes[0] ?? -1 });
+export async function outline({ client, renderer, state }: Page, items: number[]): Promise<void> {
+  const boxes = items.length ? about(state.picture.get(), await client.boxes(items)) : [];
+  renderer.setPaint({ hovered: boxes?.[0] ?? -1 });
 }
 
 /** From box to box with the arrow keys: to the nearest box at that side. */

@@ -7,7 +7,7 @@ import { paintRibbons } from '../draw/ribbons.ts';
 import type { Aside, Beside, Calls, Picture } from '../engine/messages.ts';
 import { BoxKind } from '../scene.ts';
 import { h } from '../widgets/dom.ts';
-import { around, draw } from './drawing.ts';
+import { about, around, draw } from './drawing.ts';
 import type { Page } from './page.ts';
 import { changeFill } from './painting.ts';
 import { select } from './selecting.ts';
@@ -99,6 +99,13 @@ export class SplitPane {
     return this.page.client.aside(this.shown!.stage, call, args) as Promise<ReturnType<Calls[K]>>;
   }
 
+  /** The boxes here that show these items. */
+  private async boxesOf(items: number[]): Promise<number[]> {
+    if (!this.shown) return [];
+    const answer = await this.ask('boxes', items);
+    return about(this.shown?.picture ?? null, answer) ?? [];
+  }
+
   private at(x: number, y: number): number {
     const box = this.renderer.hitBox(x, y);
     return box >= 0 ? this.shown!.picture.scene.boxes.item[box]! : -1;
@@ -127,7 +134,7 @@ export class SplitPane {
   private draw(picture: Picture, before?: Picture): void {
     this.renderer.setScene(picture.scene, picture.index, before?.scene);
     const fill = changeFill(picture, this.page.state.theme.get());
-    this.renderer.setPaint({ change: picture.change, changed: picture.changed, numbers: picture.numbers ?? null, fill });
+    this.renderer.setMarks(picture.scene, { change: picture.change, changed: picture.changed, numbers: picture.numbers ?? null, fill });
   }
 
   /** One camera: the same rows at the same size. Where both fit, each is in the middle of its pane. */
@@ -196,15 +203,15 @@ export class SplitPane {
 
   private async mark(items: number[]): Promise<void> {
     this.selection = items;
-    const boxes = items.length && this.shown ? await this.ask('boxes', items) : [];
-    this.renderer.setPaint({ selected: new Set(boxes) });
+    const boxes = items.length ? await this.boxesOf(items) : [];
+    if (this.shown) this.renderer.setMarks(this.shown.picture.scene, { selected: new Set(boxes) });
     this.soon();
   }
 
   private async reveal(items: number[]): Promise<void> {
     const isOut = () => items.some((item) => !this.shown!.picture.scene.boxes.item.includes(item));
     if (isOut()) await this.change('reveal', items);
-    const boxes = await this.ask('boxes', items);
+    const boxes = await this.boxesOf(items);
     if (boxes.length) void this.renderer.camera.reveal(around(this.shown!.picture.scene, boxes));
   }
 

@@ -28,17 +28,11 @@ if (ask.has('svg')) {
   document.body.append(map.element);
   const draw = (): void => {
     renderer.setScene(scene, index);
-    if (ask.has('lit'))
-      renderer.setPaint({
-        selected: new Set([6]),
-        related: new Set([7, 9]),
-        found: new Set([10, 3]),
-        dim: ask.get('lit') === 'dim',
-        hovered: 8,
-      });
+    if (ask.has('lit')) renderer.setMarks(scene, { selected: new Set([6]), related: new Set([7, 9]), found: new Set([10, 3]), hovered: 8 });
+    if (ask.has('lit')) renderer.setPaint({ dim: ask.get('lit') === 'dim' });
     if (ask.has('labels')) renderer.setPaint({ edgeLabels: 'always', edgeWidth: 'bytes' });
     if (ask.has('heat'))
-      renderer.setPaint({
+      renderer.setMarks(scene, {
         fill: {
           colours: Array.from({ length: 240 }, (_, k) =>
             k % 5 === 0 ? null : `hsl(${240 - ((k * 37) % 240)} 70% ${45 + ((k * 13) % 30)}%)`,
@@ -59,7 +53,7 @@ if (ask.has('svg')) {
     });
   bindGestures(canvas, renderer.camera, {
     hover: (x, y) => renderer.setPaint({ hovered: x < 0 ? -1 : renderer.hitBox(x, y), hoveredEdge: x < 0 ? -1 : renderer.hitEdge(x, y) }),
-    tap: (x, y) => renderer.setPaint({ selected: new Set([renderer.hitBox(x, y)]) }),
+    tap: (x, y) => renderer.setMarks(scene, { selected: new Set([renderer.hitBox(x, y)]) }),
   });
   addEventListener('resize', () => renderer.resize());
   Object.assign(globalThis, {

@@ -32,6 +32,7 @@ const scenes = fc
       width: 4700,
       height: 4700,
       direction: 'down',
+      number: 0,
       layout: 'plain',
       rows: 0,
       texts: [''],

@@ -96,7 +96,7 @@ describe('the passes of Hidet', () => {
       evidence: 'structure',
       ghosts: [],
     });
-    expect(engine.ask.boxes(change!.items)).toHaveLength(5);
+    expect(engine.ask.boxes(change!.items).of).toHaveLength(5);
   });
 
   it('keep what is gone as ghosts, joined to what is there', async () => {
@@ -147,7 +147,7 @@ describe('the passes of Hidet', () => {
     await engine.stage(0, 6, OPTIONS);
     const [item] = engine.ask.drawn(engine.ask.items(there));
     expect(engine.ask.details(item!).title).toBe('FusedSoftmax');
-    expect(engine.ask.boxes([item!])).toHaveLength(1);
+    expect(engine.ask.boxes([item!]).of).toHaveLength(1);
     const back = await engine.ask.across([item!], 6, 0);
     expect(back).toContain(`#${softmax}`);
     expect(await engine.ask.across([softmax], 0, 0)).toEqual([]);

@@ -89,7 +89,7 @@ describe('a training graph', () => {
     const { drawnWith, path } = engine.ask.details(constant);
     expect(drawnWith?.kind).toBe('constant');
     expect(path.length).toBeGreaterThan(0);
-    const [box] = engine.ask.boxes([constant]);
+    const [box] = engine.ask.boxes([constant]).of;
     expect(picture.scene.boxes.item[box!]).toBe(drawnWith!.item);
   });
 
@@ -143,7 +143,8 @@ describe('a training graph', () => {
     expect(steps).toBeGreaterThan(0);
     expect(steps).toBeLessThan(100);
     expect(engine.later()).toBe(false);
-    expect(engine.open([item!], true)).toEqual(cold);
+    const warm = engine.open([item!], true);
+    expect({ ...warm, scene: { ...warm.scene, number: cold.scene.number } }).toEqual(cold);
   });
 
   it('folds equal neighbours and unfolds them', async () => {
@@ -201,12 +202,36 @@ describe('a training graph', () => {
     const isBox = Array.from(visible.item, (item, box) => !visible.open[box] && item < tree.nodes + tree.groups);
     // What is open has a figure, and its inside the shades.
     const figures = Array.from(figuresOf(engine['view'], 'output size'), (figure, box) => (isBox[box] ? figure : NaN));
-    const { shades, min, max, unknown } = engine.ask.metric('output size');
+    const { shades, min, max, unknown } = engine.ask.metric('output size').of;
     expect(Array.from(shades, (shade) => shade === NONE)).toEqual(isBox.map((is) => !is));
     expect(Array.from(shades, (shade) => shade === UNKNOWN)).toEqual(figures.map((figure, box) => isBox[box]! && Number.isNaN(figure)));
     expect(shades.filter((shade) => shade === UNKNOWN)).toHaveLength(unknown);
     expect(shades[figures.indexOf(min)]).toBe(min === 0 ? NOTHING : LEAST);
     expect(shades[figures.indexOf(max)]).toBe(MOST);
+  });
+});
+
+describe('answers that count by box', () => {
+  it('say which scene they are about, and no two scenes have one number', async () => {
+    const { engine, picture } = await opened(SAMPLE);
+    const asked = async () => [
+      engine.ask.metric('output size').scene,
+      engine.ask.boxes([0]).scene,
+      engine.ask.pairs(null).scene,
+      engine.ask.kernelOf().scene,
+      (await engine.ask.families()).scene,
+      engine.ask.playback().scene,
+    ];
+    const first = picture.scene.number;
+    expect(new Set(await asked())).toEqual(new Set([first]));
+    const all = engine.openAll().scene;
+    expect(all.number).not.toBe(first);
+    expect(new Set(await asked())).toEqual(new Set([all.number]));
+    expect(engine.ask.metric('output size').of.shades).toHaveLength(all.boxes.count);
+    // An edge of the scene before is none of this one.
+    const [source, target] = [all.edges.source[0]!, all.edges.target[0]!];
+    expect(engine.ask.edgeTensors(first, source, target)).toEqual([]);
+    expect(engine.ask.edgeTensors(all.number, source, target)).not.toEqual([]);
   });
 });
 

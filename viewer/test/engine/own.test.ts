@@ -62,7 +62,7 @@ describe('a table that is added', () => {
     const told = Object.fromEntries(engine.ask.details(net!).measured.map(([name, text]) => [name, text]));
     expect(told.ms).toBe('7');
     engine.openDepth(1);
-    const of = (colour: string) => engine.ask.metric(colour).notes?.filter(Boolean);
+    const of = (colour: string) => engine.ask.metric(colour).of.notes?.filter(Boolean);
     expect(of('ms')).toContain('7');
     expect(of('ms:mean')).toContain('2.33');
     expect(of('ms:max')).toContain('4');

@@ -43,7 +43,7 @@ export async function barePage(file: string): Promise<Bare> {
       },
       () => undefined,
     ),
-    renderer: { camera, setScene: () => undefined, setPaint: () => undefined, resize: () => undefined },
+    renderer: { camera, setScene: () => undefined, setPaint: () => undefined, setMarks: () => undefined, resize: () => undefined },
     places: { canvas: { clientWidth: 900, clientHeight: 700 } },
     words: () => state.words.get(),
     say: (text: string) => void said.push(text),
