@@ -69,13 +69,12 @@ export interface Fill {
   of: Uint8Array | Uint16Array;
 }
 
-/** Colours by box and what is lit: the page sets these without a new layout. */
-export interface Paint {
+/** What is said of boxes and edges by their numbers in one scene (draw/marks.ts: how it gets into another). */
+export interface Marks {
   /** Boxes that are selected, related (gradient, kernel, path), or found. Others are dimmed when `dim`. */
   selected: Set<number>;
   related: Set<number>;
   found: Set<number>;
-  dim: boolean;
   hovered: number; // box or -1
   hoveredEdge: number; // edge or -1
   /** By edge: on the path that is followed, or of the tensor that is selected. */
@@ -90,9 +89,17 @@ export interface Paint {
   change: Uint8Array | null;
   changed: Int32Array | null;
   /** Of each box: the number of what became what, where that has one. */
-  numbers?: Uint16Array | null;
+  numbers: Uint16Array | null;
+}
+
+/** How any scene is drawn. */
+export interface Style {
+  dim: boolean;
   /** Edge labels: none, shape on hover only, or always where there is room. */
   edgeLabels: 'hover' | 'always';
   /** Width of edges by the bytes they carry. */
   edgeWidth: 'plain' | 'bytes';
 }
+
+/** Colours by box and what is lit: the page sets these without a new layout. */
+export type Paint = Marks & Style;

@@ -2,6 +2,7 @@
 import type { Paint, Scene } from '../scene.ts';
 import { parseColour } from './colour.ts';
 import type { Fitter } from './label.ts';
+import { noMarks } from './marks.ts';
 import type { Pixels } from './pixels.ts';
 import type { SceneIndex } from '../picture/spatial.ts';
 import type { Theme } from './theme.ts';
@@ -44,22 +45,7 @@ export interface Frame {
 }
 
 export function noPaint(): Paint {
-  return {
-    selected: new Set(),
-    related: new Set(),
-    found: new Set(),
-    dim: false,
-    hovered: -1,
-    hoveredEdge: -1,
-    litEdges: null,
-    links: null,
-    fill: null,
-    notes: null,
-    change: null,
-    changed: null,
-    edgeLabels: 'hover',
-    edgeWidth: 'plain',
-  };
+  return { ...noMarks(), dim: false, edgeLabels: 'hover', edgeWidth: 'plain' };
 }
 
 export function marksOf(paint: Paint, count: number): Uint8Array {

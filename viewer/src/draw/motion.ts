@@ -5,6 +5,7 @@ import { BoxKind } from '../scene.ts';
 import { buildDensity } from '../picture/density.ts';
 import type { Frame } from './frame.ts';
 import { Fitter } from './label.ts';
+import { marksIn } from './marks.ts';
 import { panelsIn, touches } from './overview.ts';
 import { fromAfar } from './paint.ts';
 import type { SceneIndex } from '../picture/spatial.ts';
@@ -51,7 +52,8 @@ export class Motion {
   #rest: Float32Array;
   #shift: Float32Array;
   #marks: Uint8Array;
-  #newId: Int32Array;
+  #newId: Int32Array; // by box: its number in the new scene, or -1
+  #edges: Int32Array; // by edge: its number there
 
   /** A movement between two scenes, or null where there is too much to move. */
   static between(old: Scene, oldIndex: SceneIndex, oldView: View, frame: Frame, view: View, kin?: Kinship): Motion | null {
@@ -122,6 +124,7 @@ export class Motion {
       return out;
     };
     const edges = edgesOf(frame);
+    this.#edges = edges;
     const mini: Scene = {
       ...scene,
       texts,
@@ -175,8 +178,6 @@ export class Motion {
     }
     for (let p = 0; p < edges.points.length; p++) edges.points[p] = this.#rest[p]! + this.#shift[p]! * (1 - moved);
     for (let e = 0; e < edges.count; e++) this.#edgeAlpha[e] = this.#edgeComing[e] === 1 ? moved * moved : 1;
-    const { fill } = frame.paint;
-    const none = new Set<number>();
     return {
       ...frame,
       scene: this.#scene,
@@ -186,18 +187,7 @@ export class Motion {
       still: false,
       boxAlpha: this.#boxAlpha,
       edgeAlpha: this.#edgeAlpha,
-      paint: {
-        ...frame.paint,
-        selected: none,
-        related: none,
-        found: none,
-        links: null,
-        hovered: -1,
-        hoveredEdge: -1,
-        change: frame.paint.change && Uint8Array.from(this.#newId, (b) => (b < 0 ? 0 : frame.paint.change![b]!)),
-        changed: frame.paint.changed && Int32Array.from(this.#newId, (b) => (b < 0 ? 0 : frame.paint.changed![b]!)),
-        fill: fill && { colours: fill.colours, of: Uint16Array.from(this.#newId, (b) => (b < 0 ? 0 : fill.of[b]!)) },
-      },
+      paint: { ...frame.paint, ...marksIn(frame.paint, this.#newId, this.#edges) },
     };
   }
 

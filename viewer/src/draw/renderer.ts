@@ -5,6 +5,7 @@ import { ghostEdges } from './changes.ts';
 import type { Frame } from './frame.ts';
 import { frameOf, marksOf, noPaint } from './frame.ts';
 import { Fitter } from './label.ts';
+import { noMarks } from './marks.ts';
 import { Motion, type Kinship } from './motion.ts';
 import { paintFrame } from './paint.ts';
 import { Pixels } from './pixels.ts';
@@ -115,21 +116,7 @@ export class Renderer {
     this.scene = scene;
     this.index = index;
     this.#fitter = new Fitter(scene);
-    this.paint = {
-      ...this.paint,
-      selected: new Set(),
-      related: new Set(),
-      found: new Set(),
-      hovered: -1,
-      hoveredEdge: -1,
-      litEdges: null,
-      fill: null,
-      notes: null,
-      links: null,
-      change: null,
-      changed: null,
-      numbers: null,
-    };
+    this.paint = { ...this.paint, ...noMarks() };
     this.#marks = new Uint8Array(scene.boxes.count);
     this.#edgeAlpha = null;
     const whole = this.camera.fitOf({ x: 0, y: 0, width: scene.width, height: scene.height });
@@ -213,12 +200,9 @@ export class Renderer {
       this.#motion = Motion.between(scene, index, view, frame, this.camera.view, kin);
       this.#before = null;
     }
-    if (this.#motion === null) {
-      paintFrame(frame);
-    } else {
-      paintFrame(this.#motion.at(now, frame));
-      if (this.#motion.over(now)) this.#motion = null;
-    }
+    // What stays when a movement is over is the scene itself, with all that is said of it.
+    if (this.#motion?.over(now)) this.#motion = null;
+    paintFrame(this.#motion?.at(now, frame) ?? frame);
     this.#drawn = this.camera.view;
     if (!still) {
       clearTimeout(this.#settle);
