@@ -26,6 +26,14 @@ _HEURISTICS = re.compile(r"@triton_heuristics\.(\w+)\(")
 _REDUCTION = re.compile(r"reduction_hint=ReductionHint\.(\w+)")
 _THREADS = re.compile(r"#pragma omp parallel num_threads\((\d+)\)")
 _COLLECTIVES = ("_c10d_functional.", "c10d.", "_c10d_functional_autograd.", "symm_mem.")
+_TEMPLATES = (
+    "triton_",
+    "cpp_",
+    "cuda_",
+    "cutlass_",
+    "ck_",
+    "rocm_",
+)  # their candidates; others are libraries
 _MOST_WHY = 200_000
 
 
@@ -197,9 +205,10 @@ class Launches:
             attrs["template"] = told.template
         if told is not None and told.choices:
             attrs["candidates"] = [[name, seconds] for name, seconds in told.choices]
-            attrs["winner"] = min(
-                told.choices, key=lambda choice: choice[1] if choice[1] is not None else float("inf")
-            )[0]
+            fastest = min(told.choices, key=lambda choice: choice[1] if choice[1] is not None else float("inf"))[0]
+            # What can be fused with its neighbours may be preferred to the fastest by itself.
+            if fastest.startswith(_TEMPLATES) == bool(told.template):
+                attrs["winner"] = fastest
         for word, names in (("bytes read", launch.reads), ("bytes written", launch.writes)):
             size = self.bytes(names)
             if size is not None:

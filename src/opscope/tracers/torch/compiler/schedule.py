@@ -21,6 +21,15 @@ class Launch(NamedTuple):
     parts: list[str]  # the scheduler's names for what is in it
     reads: frozenset[str]
     writes: frozenset[str]
+    template: str  # the kind of template that it was made from; "": from none
+
+
+class Tried(NamedTuple):
+    """What autotuning compared for one product or convolution."""
+
+    operator: str | None  # of the post-grad graph
+    inputs: frozenset[str]  # buffers
+    rows: list[tuple[str, float]]
 
 
 class Schedule:
@@ -29,7 +38,7 @@ class Schedule:
     def __init__(self) -> None:
         self.launches: list[Launch] = []
         self._reasons: dict[tuple[str, str], tuple[str, tuple[Any, ...]]] = {}
-        self._choices: dict[str, list[tuple[str, float]]] = {}  # by operator
+        self._tried: list[Tried] = []
 
     def not_fused(self, why: Any, reason: str, args: tuple[Any, ...]) -> None:
         if len(self._reasons) < _MOST_REASONS:
@@ -37,24 +46,27 @@ class Schedule:
 
     def launched(self, scheduled: Any, kernel: str, is_extern: bool) -> None:
         """`scheduled`: the scheduler's nodes of a kernel, or Inductor's node of a library call."""
+        template = ""
         if is_extern:
             origin = getattr(scheduled, "origin_node", None)
             nodes = [origin.name] if origin is not None else _last(scheduled)
             parts = [_called(scheduled, "get_operation_name")]
-            reads = frozenset(_called(scheduled, "get_read_names") or ())
+            reads = _buffers(getattr(scheduled, "inputs", ()))
             writes = frozenset(map(str, [_called(scheduled, "get_name")]))
         else:
             inside = [part for part in scheduled if getattr(part, "node", None) is not None]
             nodes = _names(part.node for part in inside)
+            kinds = [type(part.node).__name__ for part in inside]
+            template = next((kind.removesuffix("Buffer") for kind in kinds if "Template" in kind), "")
             parts = [str(part.get_name()) for part in inside]
             reads = frozenset(dep.name for part in inside for dep in part.read_writes.reads)
             writes = frozenset(dep.name for part in inside for dep in part.read_writes.writes)
-        self.launches.append(Launch(kernel, nodes, [part for part in parts if part], reads - writes, writes))
+        self.launches.append(Launch(kernel, nodes, [part for part in parts if part], reads - writes, writes, template))
 
-    def tried(self, operator: str, timings: Mapping[Any, float]) -> None:
-        """Autotuning compared these; the times are in milliseconds."""
+    def tried(self, operator: str | None, inputs: Iterable[Any], timings: Mapping[Any, float]) -> None:
+        """Autotuning compared these; the times are in milliseconds. `inputs` are Inductor's nodes."""
         rows = [(str(getattr(choice, "name", choice)), float(time) / 1e3) for choice, time in timings.items()]
-        self._choices[operator] = sorted(rows, key=lambda row: row[1])
+        self._tried.append(Tried(operator, _buffers(inputs), sorted(rows, key=lambda row: row[1])))
 
     # -- the record -----------------------------------------------------------------------------------
 
@@ -66,6 +78,7 @@ class Schedule:
                         "kernel": launch.kernel,
                         "nodes": launch.nodes,
                         "buffers": sorted(launch.writes),
+                        **({"template": launch.template} if launch.template else {}),
                         **({"choices": rows} if (rows := self._tried_for(launch)) else {}),
                     }
                     for launch in self.launches
@@ -75,9 +88,14 @@ class Schedule:
         )
 
     def _tried_for(self, launch: Launch) -> list[tuple[str, float]]:
-        for node in launch.nodes:
-            if node in self._choices:
-                return self._choices[node]
+        """By the operator, or, where the choice was put off until kernels were fused, by what the operator reads."""
+        for one in self._tried:
+            if one.operator in launch.nodes:
+                return one.rows
+        if launch.template or launch.kernel.startswith("extern_kernels."):
+            for one in self._tried:
+                if one.inputs and one.inputs <= launch.reads:
+                    return one.rows
         return []
 
     def _why(self) -> list[tuple[int, int, str]]:
@@ -107,6 +125,11 @@ class Schedule:
             for k, a in enumerate(used[:_MOST_NEIGHBOURS])
             for b in used[k + 1 : _MOST_NEIGHBOURS]
         }
+
+
+def _buffers(nodes: Iterable[Any]) -> frozenset[str]:
+    """What Inductor's nodes are in memory."""
+    return frozenset(str(name) for node in nodes if (name := _called(node, "get_name")))
 
 
 def _names(nodes: Iterable[Any]) -> list[str]:

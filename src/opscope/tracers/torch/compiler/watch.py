@@ -273,10 +273,8 @@ class Watch:
         def log_results(name: str, inputs: Any, timings: Any, *args: Any, **kwargs: Any) -> Any:
             if self._is_on:
                 with self._safely():
-                    operator = private.lowered_operator()
-                    if operator is not None:
-                        known = self._schedules.setdefault(threading.get_ident(), [Schedule()])
-                        known[-1].tried(operator, timings)
+                    known = self._schedules.setdefault(threading.get_ident(), [Schedule()])
+                    known[-1].tried(private.lowered_operator(), inputs, timings)
             return original(name, inputs, timings, *args, **kwargs)
 
         return log_results
