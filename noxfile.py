@@ -93,7 +93,7 @@ def jittor(session: nox.Session) -> None:
 def run_plainly(session: nox.Session, module: str, *args: str, env: dict[str, str]) -> None:
     """Run a module in the lane, known by a path that needs no quotes.
 
-    Jittor and Hidet write the path of their environment into compile commands as it is.
+    Jittor, Hidet and torch.compile write the path of their environment into compile commands as it is.
     """
     session.run(plain_python(session), "-m", module, *args, env=env, external=True)
 
@@ -149,7 +149,7 @@ def torch(session: nox.Session) -> None:
     session.install(*requirements("torch"))
     session.install("-e", ".", *requirements("pytest", "torch-models"))
     workers = ("--numprocesses=2",)
-    session.run("pytest", "tests/torch", *workers, *session.posargs, env={"OMP_NUM_THREADS": "1"})
+    run_plainly(session, "pytest", "tests/torch", *workers, *session.posargs, env={"OMP_NUM_THREADS": "1"})
 
 
 @lane(name="hidet", version="3.11")
