@@ -58,7 +58,7 @@ def opened(name: str, data: bytes) -> Capture:
         try:
             return opscope.open(measured, profile=path)
         except opscope.OpscopeError as error:
-            raise type(error)(str(error).replace(str(path), name)) from error
+            raise opscope.OpscopeError(str(error).replace(str(path), name)) from error
 
 
 def attempt(name: str, data: bytes) -> str:

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import opscope
+from measured_files import HISTORY, nsight, snapshot
 from mutations import tarred, zipped
 from opscope.readers.torch.compiler import log
 
@@ -36,7 +37,7 @@ def samples() -> dict[str, bytes]:
             # As another tool would write it: then our reader takes all attributes as they are.
             found[f"other.{out.name}"] = found[out.name].replace(b"opscope 1", b"other", 1)
     plain = found | torch_samples() | megengine_samples() | hidet_samples() | paddle_samples()
-    return plain | opscope_samples() | compiler_samples() | packed_samples() | report_samples()
+    return plain | opscope_samples() | compiler_samples() | packed_samples() | report_samples() | tool_samples()
 
 
 def opscope_samples() -> dict[str, bytes]:
@@ -106,6 +107,15 @@ def report_samples() -> dict[str, bytes]:
     events = [event for event in trace["traceEvents"] if event.get("cat") in ("cpu_op", "kernel", "cuda_runtime")]
     some = events[:: max(len(events) // 150, 1)]
     return found | {"profile-of-torch.json": json.dumps({**trace, "traceEvents": some}).encode()}
+
+
+def tool_samples() -> dict[str, bytes]:
+    """A snapshot of the CUDA allocator, alone and as a profile, and an export of Nsight Systems."""
+    memory = snapshot(HISTORY, [(0, 16384)])
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.sqlite")
+        nsight(report)
+        return {"memory.pkl": memory, "profile-of-torch.pkl": memory, report.name: report.read_bytes()}
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

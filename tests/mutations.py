@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gzip
 import importlib
@@ -11,11 +12,14 @@ import pickle
 import pickletools
 import random
 import re
+import sqlite3
 import struct
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -371,6 +375,24 @@ def mutate_inside(name: str, data: bytes, rng: random.Random) -> bytes:
     return pickle.dumps(root, rng.randrange(2, 6))
 
 
+def mutate_database(data: bytes, rng: random.Random) -> bytes:
+    """A database that is whole, in which cells say odd things, or a table is gone."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.sqlite")
+        path.write_bytes(data)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            for _ in range(rng.choice([1, 2, 5])):
+                table = rng.choice(tables)
+                columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+                cell = rng.choice([None, -1, 0, 2**62, 1e300, "x" * 100, "aten::mm, seq = 99999999999999999999", b"x"])
+                database.execute(f'UPDATE {table} SET "{rng.choice(columns)}" = ?', (cell,))
+            if rng.random() < 0.1:
+                database.execute(f"DROP TABLE {rng.choice(tables)}")
+            database.commit()
+        return path.read_bytes()
+
+
 Change = Callable[[bytes, random.Random, "list[bytes]"], bytes]
 
 
@@ -394,6 +416,8 @@ def known_changes(name: str, data: bytes) -> list[tuple[float, Change]]:
             (0.45, lambda data, rng, _: mutate_table(data, rng)),
             (0.8, lambda data, rng, _: mutate_arrow(data, rng)),
         ]
+    if name.endswith(".sqlite"):
+        return [(0.6, lambda data, rng, _: mutate_database(data, rng))]
     inside: tuple[float, Change] = (0.6, lambda data, rng, _: mutate_inside(name, data, rng))
     if name.endswith(".pkl"):
         return [(0.3, lambda data, rng, _: mutate_opcodes(data, rng)), inside]

@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import io
 import json
-import pickle
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 import opscope
 from commands import bad, good
 from conftest import DATA
+from measured_files import HISTORY, event, nsight, snapshot
 from opscope.analysis import summary
 from opscope.analysis.joining.by_size import join_memory
 from opscope.analysis.joining.sequences import aligned, shared_out
@@ -295,24 +295,6 @@ def test_two_profiles_are_compared_by_operator_and_module(tmp_path: Path):
         exceeded_time(parse("time(op:no_such_operator)>+5%"), eager, compiled)
 
 
-def snapshot(rows: list[dict[str, Any]], blocks: list[tuple[int, int]]) -> bytes:
-    segment = {
-        "device": 0,
-        "address": 0,
-        "total_size": 1 << 30,
-        "blocks": [{"address": a, "size": n, "requested_size": n, "state": "active_allocated"} for a, n in blocks],
-    }
-    return pickle.dumps({"segments": [segment], "device_traces": [rows]})
-
-
-def event(action: str, address: int, size: int, line: int = 0) -> dict[str, Any]:
-    frames = [
-        {"name": "at::_ops::mm::call(at::Tensor const&)", "filename": "??", "line": 0},
-        {"name": "forward", "filename": "net.py", "line": line},
-    ]
-    return {"action": action, "addr": address, "size": size, "frames": frames if line else []}
-
-
 def small_step() -> opscope.Capture:
     """Two operators whose results have sizes of their own."""
     b = GraphBuilder(Pools())
@@ -322,9 +304,6 @@ def small_step() -> opscope.Capture:
     y = b.output(b.node("aten.cat", [h, h, h], phase="forward"), b.pools.type("float32", (24, 64)))
     b.outputs.append(y)
     return opscope.Capture(b.pools, [Stage("step", b.freeze())], origin=Origin("test", "torch"))
-
-
-HISTORY = [event("alloc", 1 << 20, 2048, 3), event("alloc", 1 << 21, 6144, 4), event("alloc", 1 << 22, 999, 5)]
 
 
 def test_a_memory_snapshot_says_what_was_alive_at_the_peak(tmp_path: Path):
@@ -380,27 +359,6 @@ def test_the_time_of_a_device_is_told_apart():
     assert 0 < found["waiting for the CPU on device 0"]["seconds"] <= idle
 
 
-def nsight(path: Path) -> None:
-    """Two operators that start a kernel each, one of them inside of a range of the user."""
-    found = sqlite3.connect(path)
-    found.executescript("""
-        CREATE TABLE StringIds (id INTEGER, value TEXT);
-        INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'relu'), (3, 'cudaLaunchKernel'), (4, 'aten::relu');
-        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, streamId INT, correlationId INT,
-            globalPid INT, demangledName INT, shortName INT, gridX INT, gridY INT, gridZ INT);
-        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5000, 9000, 0, 7, 11, 0, 1, 1, 1, 1, 1);
-        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (9500, 9750, 0, 7, 12, 0, 2, 2, 1, 1, 1);
-        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, globalTid INT, correlationId INT, nameId INT);
-        INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1100, 1200, 1, 11, 3), (2100, 2200, 1, 12, 3);
-        CREATE TABLE NVTX_EVENTS (start INT, end INT, eventType INT, text TEXT, textId INT, globalTid INT);
-        INSERT INTO NVTX_EVENTS VALUES (900, 3000, 59, 'layer 1', NULL, 1), (1, NULL, 34, 'a mark', NULL, 1);
-        INSERT INTO NVTX_EVENTS VALUES (1000, 1500, 59, 'aten::mm, seq = 3, op_id = 1, sizes = [[8, 64]]', NULL, 1);
-        INSERT INTO NVTX_EVENTS VALUES (2000, 2500, 59, NULL, 4, 1);
-    """)
-    found.commit()
-    found.close()
-
-
 def test_an_export_of_nsight_systems_is_a_profile(tmp_path: Path):
     path = tmp_path / "report.sqlite"
     nsight(path)
@@ -412,6 +370,16 @@ def test_an_export_of_nsight_systems_is_a_profile(tmp_path: Path):
     assert (found["kernels"], found["placed"]) == (2, 2)
     assert found["seconds"] == pytest.approx(4.25e-6)
     assert summary.profile(small_step().join(path))["kernels"] == 2  # type: ignore[index]
+
+
+def test_an_export_with_kernels_alone_has_nothing_to_place_them_on(tmp_path: Path):
+    path = tmp_path / "report.sqlite"
+    nsight(path)
+    with contextlib.closing(sqlite3.connect(path)) as report:
+        report.executescript("DROP TABLE NVTX_EVENTS; DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME;")
+    found = summary.profile(opscope.open(path))
+    assert found is not None
+    assert (found["kernels"], found["placed"], found["seconds"]) == (2, 0, pytest.approx(4.25e-6))
 
 
 @given(data=st.data())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 import sqlite3
 import tempfile
@@ -79,9 +80,16 @@ def _events(found: sqlite3.Connection, name: str) -> Iterator[Event]:
             rows = found.execute(f'SELECT * FROM "{table}"')
             names = [column[0] for column in rows.description]
             for row in rows:
-                event = make(dict(zip(names, row, strict=True)), texts)
+                event = make({name: _told(cell) for name, cell in zip(names, row, strict=True)}, texts)
                 if event is not None:
                     yield event
+
+
+def _told(cell: Any) -> Any:
+    """A cell may hold anything, whatever the type of its column. Bytes and what is infinite tell nothing here."""
+    if isinstance(cell, bytes) or (isinstance(cell, float) and not math.isfinite(cell)):
+        return None
+    return cell
 
 
 def _text(data: bytes) -> str:

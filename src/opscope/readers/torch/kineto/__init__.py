@@ -113,7 +113,9 @@ def _shapes(pools: Pools, text: str) -> int:
 def _owners(b: GraphBuilder, profile: Profile, found: Operators) -> tuple[npt.NDArray[np.int64], int]:
     """The node of each piece of work. What nothing in the profile started gets a node of its own."""
     work = profile.work
-    owner = np.where(work.call >= 0, found.within[work.call], -1).astype(np.int64)
+    owner = np.full(len(work), -1, dtype=np.int64)
+    is_started = work.call >= 0
+    owner[is_started] = found.within[work.call[is_started]]
     lost = np.flatnonzero(owner < 0)
     for row in lost.tolist():
         owner[row] = b.node(profile.text(work.name, row)[:200])

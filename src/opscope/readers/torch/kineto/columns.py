@@ -254,6 +254,8 @@ def _looked_up(
 
 def _outer(calls: Calls, launch: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """The operator or region around each launch; otherwise the launch itself."""
+    if not len(calls):  # kernels alone
+        return launch
     at = launch.copy()
     for _ in range(64):  # a launch is right inside of an operator, or a few calls of the library deep
         up = np.where(at >= 0, calls.parent[at], -1)

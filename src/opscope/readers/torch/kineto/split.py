@@ -110,9 +110,9 @@ def _waits(profile: Profile, mine: npt.NDArray[np.bool_], busy: Spans) -> tuple[
     first = np.searchsorted(work.start[mine], busy.start[1:])  # what ends each gap; work is in the order of its start
     launch = work.launch[mine][np.minimum(first, int(mine.sum()) - 1)]
     known = launch >= 0
-    launched = np.where(known, calls.start[launch] + calls.duration[launch], -np.inf)
-    late = np.minimum(launched, busy.start[1:]) - busy.end[:-1]
-    late = late[known & (late > 0)]
+    started = launch[known]
+    late = np.minimum(calls.start[started] + calls.duration[started], busy.start[1:][known]) - busy.end[:-1][known]
+    late = late[late > 0]
     return float(late.sum()), len(late)
 
 
