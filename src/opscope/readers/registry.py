@@ -33,6 +33,7 @@ BUILT_IN = {
     "kineto": "opscope.readers.torch.kineto",
     "nsight": "opscope.readers.torch.nsight",
     "torch-memory": "opscope.readers.torch.snapshot",
+    "xla": "opscope.readers.xla",
     "megengine": "opscope.readers.megengine",
     "jittor-trace": "opscope.readers.jittor",
     "paddle-pir": "opscope.readers.paddle.pir",

@@ -15,6 +15,7 @@ from . import (
     pooling,
     recurrent,
     second_order,
+    windows,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "pooling",
     "recurrent",
     "second_order",
+    "windows",
 ]

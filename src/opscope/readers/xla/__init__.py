@@ -1,0 +1,48 @@
+"""What XLA writes: HLO modules as protos and as text, and the folders that `--xla_dump_to` fills."""
+
+from __future__ import annotations
+
+from opscope.errors import BadInput
+from opscope.ir import Capture, Origin, Pools, Stage, add_listings
+from opscope.readers.source import Options, Source
+
+from . import dump, proto, text
+from .build import Builder
+from .hlo import Module
+from .listing import listing
+
+NAME = "xla"
+FRAMEWORK = "jax"
+_LARGEST_LISTING = 16 << 20
+
+
+def match(source: Source) -> bool:
+    if source.is_folder:
+        return dump.is_dump(source)
+    head = source.head
+    return is_text(head) or proto.looks_like_module(head)
+
+
+def is_text(head: bytes) -> bool:
+    """A module, or single computations without its header."""
+    lines = [line for line in head.decode("utf-8", "replace").splitlines() if line.strip() and not line.startswith("//")]
+    return bool(lines) and lines[0].startswith("HloModule ")
+
+
+def read(source: Source, options: Options) -> Capture:
+    if source.is_folder:
+        return dump.read(source)
+    module = read_module(source)
+    capture = Capture(pools=Pools(), origin=Origin(NAME, FRAMEWORK, how="file"))
+    capture.stages.append(Stage(module.name or "module", Builder(capture.pools).graph(module, source.name)))
+    if is_text(source.head) and source.size <= _LARGEST_LISTING:
+        add_listings(capture, 0, {"native": listing(source, capture.stages[0].graph)})
+    return capture
+
+
+def read_module(source: Source, decoder: proto.Decoder | None = None) -> Module:
+    if is_text(source.head):
+        return text.read_module(source.lines(), source.name)
+    if not proto.looks_like_module(source.head):
+        raise BadInput(f"{source.name}: neither HLO text nor a module of HLO")
+    return proto.read_module(source.read(), source.name, decoder)
