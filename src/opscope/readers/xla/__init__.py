@@ -1,4 +1,4 @@
-"""What XLA writes: HLO modules as protos and as text, and the folders that `--xla_dump_to` fills."""
+"""What JAX and XLA write: HLO modules as protos and as text, StableHLO as text, and the folders of `--xla_dump_to`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from opscope.errors import BadInput
 from opscope.ir import Capture, Origin, Pools, Stage, add_listings
 from opscope.readers.source import Options, Source
 
-from . import dump, proto, text
+from . import dump, mlir, proto, text
 from .build import Builder
 from .hlo import Module
 from .listing import listing
@@ -20,7 +20,7 @@ def match(source: Source) -> bool:
     if source.is_folder:
         return dump.is_dump(source)
     head = source.head
-    return is_text(head) or proto.looks_like_module(head)
+    return is_text(head) or mlir.looks_like_module(head) or proto.looks_like_module(head)
 
 
 def is_text(head: bytes) -> bool:
@@ -35,14 +35,20 @@ def read(source: Source, options: Options) -> Capture:
     module = read_module(source)
     capture = Capture(pools=Pools(), origin=Origin(NAME, FRAMEWORK, how="file"))
     capture.stages.append(Stage(module.name or "module", Builder(capture.pools).graph(module, source.name)))
-    if is_text(source.head) and source.size <= _LARGEST_LISTING:
+    if _is_written(source.head) and source.size <= _LARGEST_LISTING:
         add_listings(capture, 0, {"native": listing(source, capture.stages[0].graph)})
     return capture
+
+
+def _is_written(head: bytes) -> bool:
+    return is_text(head) or mlir.looks_like_module(head)
 
 
 def read_module(source: Source, decoder: proto.Decoder | None = None) -> Module:
     if is_text(source.head):
         return text.read_module(source.lines(), source.name)
+    if mlir.looks_like_module(source.head):
+        return mlir.read_module(source.lines(), source.name)
     if not proto.looks_like_module(source.head):
         raise BadInput(f"{source.name}: neither HLO text nor a module of HLO")
     return proto.read_module(source.read(), source.name, decoder)

@@ -18,7 +18,12 @@ from .names import Named, taken_apart
 # The bodies that are shown as graphs, by how they are called: the label of the body. Those that only say how two numbers
 # become one (of reduce, scatter, sort) are named in an attribute.
 _BODIES = {"calls": "calls", "body": "body", "condition": "condition"}
-_WITH_BODIES = ("fusion", "call", "while", "conditional", "async-start", "custom-call")
+_WITH_BODIES = frozenset(
+    (
+        *("fusion", "call", "while", "conditional", "async-start", "custom-call", "func.call"),
+        *("stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.composite", "sdy.manual_computation"),
+    )
+)
 _MOST_DEEP = 64
 
 
@@ -108,10 +113,9 @@ class _Build:
                 ]
                 continue
             self._instruction(b, instruction, values, nodes, made, (*above, computation.name))
-        root = made.get(computation.root)
-        if root is None or root.name not in values:
-            raise BadInput(f"{self.name}: the computation {computation.name!r} has no root")
-        b.outputs += values[root.name]
+        results = [computation.root] if computation.results is None else computation.results
+        for result in results:
+            b.outputs += self._read(values, result, f"the result of {computation.name!r}")
         for instruction in computation.instructions:
             for before in instruction.control:
                 if before in nodes and instruction.name in nodes:
@@ -138,9 +142,7 @@ class _Build:
         opcode = instruction.opcode
         picked: range | None = None
         for place, operand in enumerate(instruction.operands):
-            if operand not in values:
-                raise BadInput(f"{self.name}: {instruction.name} reads {operand!r}, which nothing before it makes")
-            ids = values[operand]
+            ids = self._read(values, operand, instruction.name)
             if opcode == "get-tuple-element" and place == 0:
                 picked = _element(made[operand].shape, instruction.attrs.get("index", 0))
                 if picked is None or picked.stop > len(ids):
@@ -170,10 +172,26 @@ class _Build:
             for own, source in zip(outputs, reads, strict=False):
                 b.set_storage(own, source)
         if opcode in _WITH_BODIES:
-            self._called(b, instruction, node, reads, above)
+            self._called(b, instruction, node, reads, values, above)
+
+    def _read(self, values: dict[str, list[int]], operand: str, reader: str) -> list[int]:
+        """The values that a name stands for: `%3#1` is one of several results."""
+        if operand in values:
+            return values[operand]
+        whole, _, index = operand.partition("#")
+        ids = values.get(whole)
+        if ids is None or not index.isdecimal() or int(index) >= len(ids):
+            raise BadInput(f"{self.name}: {reader} reads {operand!r}, which nothing before it makes")
+        return [ids[int(index)]]
 
     def _called(
-        self, b: GraphBuilder, instruction: Instruction, node: int, reads: Sequence[int], above: tuple[str, ...]
+        self,
+        b: GraphBuilder,
+        instruction: Instruction,
+        node: int,
+        reads: Sequence[int],
+        values: dict[str, list[int]],
+        above: tuple[str, ...],
     ) -> None:
         opcode = instruction.opcode
         for i, (way, name) in enumerate(instruction.called):
@@ -182,13 +200,13 @@ class _Build:
             given = list(reads)
             if opcode == "conditional":
                 # The first operand chooses; each branch has one of those that follow, whole.
-                given = self._branch_reads(b, instruction, node, i, reads)
+                given = self._branch_reads(instruction, i, reads)
+            elif i < len(instruction.bound):
+                given = [value for name in instruction.bound[i] for value in self._read(values, name, instruction.name)]
             inside = graph.inputs.tolist()
             b.body(node, label, graph, zip(inside, given, strict=False) if len(inside) <= len(given) else ())
 
-    def _branch_reads(
-        self, b: GraphBuilder, instruction: Instruction, node: int, branch: int, reads: Sequence[int]
-    ) -> list[int]:
+    def _branch_reads(self, instruction: Instruction, branch: int, reads: Sequence[int]) -> list[int]:
         name = instruction.called[branch][1]
         start = 1
         for i in range(branch):

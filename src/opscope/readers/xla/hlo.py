@@ -39,6 +39,7 @@ class Instruction:
     place: Place = Place()
     number: int = -1  # of a parameter
     control: list[str] = field(default_factory=list[str])  # instructions that must come before
+    bound: list[list[str]] = field(default_factory=list[list[str]])  # of each that is called, what its parameters are
 
 
 @dataclass(slots=True)
@@ -47,10 +48,7 @@ class Computation:
     instructions: list[Instruction]
     root: str
     is_entry: bool = False
-
-    @property
-    def by_name(self) -> Mapping[str, Instruction]:
-        return {instruction.name: instruction for instruction in self.instructions}
+    results: list[str] | None = None  # where there is no root: what it returns
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from opscope.ir import Frame
 
 from .hlo import Array, Computation, Instruction, Module, Place, Shape
 from .proto import Stacks, config
+from .scanning import end_of_brackets, split_top
 from .written import padding_in_text, slices_in_text, window_in_text
 
 _HEAD = re.compile(r"(ENTRY )?%?([\w.\-<>:$]+)\s*(?:\(.*\)\s*->.*)?\{\s*(?:$|,)")
@@ -23,7 +24,6 @@ _PAIR = re.compile(r"(\w+)=(-?\d+)")
 _ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}")
 _METADATA = re.compile(r'(\w+)=(?:"((?:[^"\\]|\\.)*)"|([^\s}]+))')
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-_CLOSES = {"(": ")", "[": "]", "{": "}"}
 
 # Attributes that are lists of numbers, `{1,2}`; a number each; or other computations.
 _LISTS = frozenset(
@@ -90,7 +90,7 @@ class _Reader:
         self.module.name = line[len("HloModule ") :].split(",", 1)[0].strip()
         start = line.find("input_output_alias=")
         if start >= 0:
-            written = line[start : _end_of_value(line, start + len("input_output_alias="))]
+            written = line[start : end_of_brackets(line, start + len("input_output_alias="))]
             self.module.aliases = {int(m[1] or 0): int(m[2]) for m in _ALIAS.finditer(written)}
 
     def _close(self, current: Computation) -> None:
@@ -137,7 +137,7 @@ class _Reader:
         shape, at = _shape(line, at)
         opened = line.index("(", at)
         opcode = line[at:opened].strip()
-        closed = _end_of_value(line, opened)
+        closed = end_of_brackets(line, opened)
         inside = line[opened + 1 : closed - 1]
         instruction = Instruction(name, opcode, shape)
         if opcode == "parameter":
@@ -253,54 +253,11 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(int(part.strip().removeprefix("<=").replace("?", "-1")) for part in text.split(",") if part.strip())
 
 
-def _end_of_value(text: str, at: int) -> int:
-    """Behind the bracket that closes the one here."""
-    depth, quoted = 0, False
-    while at < len(text):
-        mark = text[at]
-        if quoted:
-            if mark == "\\":
-                at += 1
-            elif mark == '"':
-                quoted = False
-        elif mark == '"':
-            quoted = True
-        elif mark in "([{":
-            depth += 1
-        elif mark in ")]}":
-            depth -= 1
-            if depth == 0:
-                return at + 1
-        at += 1
-    raise ValueError("a bracket is not closed")
-
-
-def _split(text: str) -> Iterator[str]:
+def _split(text: str) -> list[str]:
     """The parts between commas that are in no brackets and no quotes."""
-    if "{" not in text and '"' not in text and "[" not in text and "(" not in text:
-        yield from (part for part in text.split(",") if part.strip())
-        return
-    depth, quoted, start, at = 0, False, 0, 0
-    while at < len(text):
-        mark = text[at]
-        if quoted:
-            if mark == "\\":
-                at += 1
-            elif mark == '"':
-                quoted = False
-        elif mark == '"':
-            quoted = True
-        elif mark in "([{":
-            depth += 1
-        elif mark in ")]}":
-            depth -= 1
-        elif mark == "," and depth == 0:
-            if text[start:at].strip():
-                yield text[start:at]
-            start = at + 1
-        at += 1
-    if text[start:].strip():
-        yield text[start:]
+    if "{" in text or '"' in text or "[" in text or "(" in text:
+        return [part for part in split_top(text, angles=False) if part.strip()]
+    return [part for part in text.split(",") if part.strip()]
 
 
 def _names(value: str) -> list[str]:
