@@ -25,6 +25,7 @@ FRAMEWORKS: dict[str, Framework] = {
     "jittor": Framework("opscope.tracers.jittor", ("jittor", "jittor_core")),
     "paddle": Framework("opscope.tracers.paddle", ("paddle",)),
     "torch": Framework("opscope.tracers.torch", ("torch",)),
+    "jax": Framework("opscope.tracers.jax", ("jax", "jaxlib", "flax", "equinox")),
     "megengine": Framework("opscope.tracers.megengine", ("megengine",)),
 }
 

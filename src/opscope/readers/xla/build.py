@@ -6,11 +6,11 @@ arrays, so that who reads what stays visible; `tuple` and `get-tuple-element` ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 from opscope.errors import BadInput
-from opscope.ir import Graph, GraphBuilder, Pools, dtypes
+from opscope.ir import Frame, Graph, GraphBuilder, Pools, dtypes
 
 from .hlo import Array, Computation, Instruction, Module, Place, Shape, leaves
 from .names import Named, taken_apart
@@ -27,6 +27,10 @@ _WITH_BODIES = frozenset(
 _MOST_DEEP = 64
 
 
+# What an operation keeps through all stages: the name that JAX gave it, and its place in the source.
+Origin: TypeAlias = tuple[str, Frame | None, int]
+
+
 class Builder:
     """Builds the graphs of one module, or of all modules of a dump, into shared pools."""
 
@@ -36,6 +40,7 @@ class Builder:
         self._stacks: dict[Place, int] = {}
         self._types: dict[Array, int] = {}
         self._attrs: dict[int, tuple[Any, int]] = {}
+        self.origins: dict[Graph, list[frozenset[Origin]]] = {}  # of every node of an entry: itself and what is inside
 
     def graph(self, module: Module, name: str) -> Graph:
         return _Build(self, module, name).run()
@@ -84,7 +89,19 @@ class _Build:
 
     def run(self) -> Graph:
         entry = self.module.computations[self.module.entry]
-        return self._computation(entry, (), is_entry=True)
+        graph = self._computation(entry, (), is_entry=True)
+        self.shared.origins[graph] = [
+            frozenset(self._origins(i)) for i in entry.instructions if i.number < 0 and i.opcode != "constant"
+        ]
+        return graph
+
+    def _origins(self, instruction: Instruction) -> Iterator[Origin]:
+        if instruction.op_name and not instruction.called:
+            frames, column, _ = instruction.place
+            yield instruction.op_name, frames[-1] if frames else None, column
+        for _, name in instruction.called if instruction.opcode in _WITH_BODIES else ():
+            for inner in self.module.computations[name].instructions:
+                yield from self._origins(inner)
 
     def _body(self, name: str, above: tuple[str, ...]) -> Graph:
         if name not in self.bodies:
@@ -103,13 +120,17 @@ class _Build:
         nodes: dict[str, int] = {}
         made = {i.name: i for i in computation.instructions}
         for instruction in sorted((i for i in computation.instructions if i.number >= 0), key=lambda i: i.number):
-            values[instruction.name] = [b.input(shared.type(array), name=instruction.name) for array in leaves(instruction.shape)]
+            values[instruction.name] = [
+                b.input(shared.type(array), name=_title(instruction), role=instruction.role)
+                for array in leaves(instruction.shape)
+            ]
         for instruction in computation.instructions:
             if instruction.number >= 0:
                 continue
             if instruction.opcode == "constant":
                 values[instruction.name] = [
-                    b.value(shared.type(array), name=instruction.name, role="constant") for array in leaves(instruction.shape)
+                    b.value(shared.type(array), name=_title(instruction), role="constant")
+                    for array in leaves(instruction.shape)
                 ]
                 continue
             self._instruction(b, instruction, values, nodes, made, (*above, computation.name))
@@ -159,7 +180,7 @@ class _Build:
             opcode,
             reads,
             args=args,
-            name=instruction.name,
+            name=_title(instruction),
             scope=shared.scope(named),
             stack=shared.stack(instruction.place),
             attrs=shared.attrs(instruction, more),
@@ -243,6 +264,9 @@ class _Build:
                 forward.setdefault((named.scopes, instruction.place), []).append((node, named.primitive))
         for node, named, place in backward:
             candidates = forward.get((named.scopes, place), ())
+            if candidates and place.call:
+                b.link("grad", candidates[0][0], node)  # the first: what follows in the same call is its derivative
+                continue
             same = [other for other, primitive in candidates if primitive == named.primitive]
             chosen = same or [other for other, _ in candidates]
             if len(chosen) == 1:  # of several in one place, it is not known which
@@ -260,6 +284,10 @@ class _Build:
                     code=printed(inside) if inside is not None else "",
                     attrs={"kind": instruction.attrs.get("kind", "")},
                 )
+
+
+def _title(instruction: Instruction) -> str:
+    return instruction.name if instruction.title is None else instruction.title
 
 
 def printed(computation: Computation) -> str:

@@ -16,7 +16,7 @@ from opscope.errors import BadInput
 from opscope.ir import Capture, Graph, Origin, Pools, Stage, add_listings
 from opscope.readers.source import Source
 
-from . import proto, reasons, text
+from . import linking, proto, reasons, text
 from .build import Builder
 from .listing import listing
 from .memory import buffer_table
@@ -104,28 +104,35 @@ def _number(module: str) -> tuple[int, str]:
 
 def read(source: Source) -> Capture:
     assert source.path is not None
-    modules = modules_in(source.path)
     capture = Capture(pools=Pools(), origin=Origin("xla", "jax", how="dump"))
-    reading = _Reading(capture, single=len(modules) == 1)
-    for name, rows in modules.items():
-        reading.module(name, rows, source.path)
+    add(capture, Builder(capture.pools), source.path)
     if not capture.stages:
         raise BadInput(f"{source.name}: a folder of XLA's without a module that can be read")
-    if reading.unlisted:
-        capture.warnings.append(f"the text of {reading.unlisted} modules is not kept: all of it is over {_MOST_LISTED >> 20} MiB")
     return capture
 
 
+def add(capture: Capture, builder: Builder, folder: Path, after: int | None = None) -> None:
+    """Add the stages of a dump; the first one is made from the stage `after`."""
+    modules = modules_in(folder)
+    reading = _Reading(capture, builder, single=len(modules) == 1)
+    for name, rows in modules.items():
+        reading.module(name, rows, folder, after)
+    if reading.unlisted:
+        capture.warnings.append(
+            f"the text of {reading.unlisted} modules is not kept: all of it is over {_MOST_LISTED >> 20} MiB"
+        )
+
+
 class _Reading:
-    def __init__(self, capture: Capture, single: bool) -> None:
-        self.capture, self.single = capture, single
-        self.builder = Builder(capture.pools)
+    def __init__(self, capture: Capture, builder: Builder, single: bool) -> None:
+        self.capture, self.builder, self.single = capture, builder, single
         self.decoder = proto.Decoder()
         self.listed = self.unlisted = 0
 
-    def module(self, module: str, rows: list[Written], folder: Path) -> None:
+    def module(self, module: str, rows: list[Written], folder: Path, made_from: int | None) -> None:
         graphs: dict[bytes, Graph] = {}
         before: tuple[int, bytes] | None = None
+        first = len(self.capture.stages)
         snapshots = [row for row in rows if row.order[0] == 3]
         for row in rows:
             source = Source.of(row.path).unpacked()
@@ -138,7 +145,7 @@ class _Reading:
                 is_new = True
             else:
                 is_new = before is None or before[1] != content
-            after = before[0] if before is not None and row.order[0] != 3 else None
+            after = made_from if before is None else before[0] if row.order[0] != 3 else None
             title = row.title if self.single else f"{module}: {row.title}"
             self.capture.stages.append(Stage(title, graph, after))
             number = len(self.capture.stages) - 1
@@ -147,8 +154,15 @@ class _Reading:
             if row.order[0] != 3:
                 before = (number, content)
         if before is not None:
+            self._link(first, before[0])
             buffer_table(self.capture, before[0], module, folder)
             reasons.not_fused(self.capture, module, folder)
+
+    def _link(self, first: int, last: int) -> None:
+        """Kernels to what they compute, over all passes at once."""
+        if first != last:
+            linking.kernels(self.capture, self.builder, first, last)
+            linking.link(self.capture, self.builder, first, last)
 
     def _graph(self, source: Source) -> Graph:
         if source.head.startswith(b"HloModule"):

@@ -25,6 +25,7 @@ class Place(NamedTuple):
 
     frames: tuple[Frame, ...] = ()
     column: int = 0
+    call: int = 0  # in a live program: which call of a primitive it was; gradients carry that of their forward operator
 
 
 @dataclass(slots=True)
@@ -38,6 +39,8 @@ class Instruction:
     op_name: str = ""
     place: Place = Place()
     number: int = -1  # of a parameter
+    title: str | None = None  # what it is called, where that is not its name
+    role: str = "input"  # of a parameter
     control: list[str] = field(default_factory=list[str])  # instructions that must come before
     bound: list[list[str]] = field(default_factory=list[list[str]])  # of each that is called, what its parameters are
 

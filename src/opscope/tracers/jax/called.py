@@ -1,0 +1,149 @@
+"""What is traced: the target as a function of its arrays alone. Everything else among its arguments stays as it is."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from opscope.errors import OpscopeError
+
+from .private import hide_own_frames
+
+
+class Traced(NamedTuple):
+    """A traced program, with the names of its inputs and which of them are parameters of a model."""
+
+    traced: Any  # jax.stages.Traced
+    name: str
+    inputs: list[str]
+    parameters: frozenset[int]
+
+
+def traced(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
+    import jax
+
+    hide_own_frames()
+    if hasattr(target, "trace") and hasattr(target, "lower"):  # a jitted function: it knows what is static
+        found = target.trace(*args, **kwargs)
+        return Traced(found, _name(target), _names(found), frozenset())
+    split = _split_module(target)
+    if split is not None:
+        state, rebuild = split
+    elif callable(target):
+        state, rebuild = {}, lambda _: target
+    else:
+        raise OpscopeError(f"{target!r:.80} cannot be called: give opscope.trace() a function or a module")
+    arguments = _named(target, args, kwargs)
+    leaves, tree = jax.tree_util.tree_flatten((state, arguments), is_leaf=lambda leaf: leaf is None)
+    is_array = [_is_array(leaf) for leaf in leaves]
+    paths = [_path(path) for path, _ in jax.tree_util.tree_leaves_with_path((state, arguments), is_leaf=lambda x: x is None)]
+    count = len(jax.tree_util.tree_leaves(state, is_leaf=lambda leaf: leaf is None))
+
+    def run(*arrays: Any) -> Any:
+        given = iter(arrays)
+        merged = [next(given) if dynamic else leaf for leaf, dynamic in zip(leaves, is_array, strict=True)]
+        own, inside = jax.tree_util.tree_unflatten(tree, merged)
+        call = rebuild(own)
+        positional, named = inside["args"], inside["kwargs"]
+        return _outputs(call(*positional.values(), **named))
+
+    run.__name__ = run.__qualname__ = _name(target)
+    arrays = [leaf for leaf, dynamic in zip(leaves, is_array, strict=True) if dynamic]
+    found = jax.jit(run).trace(*arrays)
+    chosen = [(path, i < count) for i, (path, dynamic) in enumerate(zip(paths, is_array, strict=True)) if dynamic]
+    return Traced(found, _name(target), [path for path, _ in chosen], frozenset(i for i, (_, own) in enumerate(chosen) if own))
+
+
+def _split_module(target: Any) -> tuple[Any, Callable[[Any], Any]] | None:
+    """The arrays of a module, and what makes the module of such arrays again."""
+    root = {cls.__module__.partition(".")[0] for cls in type(target).__mro__}
+    if "flax" in root:
+        from flax import nnx
+
+        if isinstance(target, nnx.Module):
+            graph, state = nnx.split(target)
+            return state, lambda own: nnx.merge(graph, own)
+        raise OpscopeError(
+            "a Flax Linen module has no parameters of its own: give opscope.trace() model.apply, the variables and inputs"
+        )
+    if "equinox" in root:
+        import jax
+
+        leaves, tree = jax.tree_util.tree_flatten(target)
+        dynamic = {str(i): leaf for i, leaf in enumerate(leaves) if _is_array(leaf)}
+        names = [_path(path) for path, _ in jax.tree_util.tree_leaves_with_path(target)]
+
+        def rebuild(own: dict[str, Any]) -> Any:
+            merged = [own.get(names[i] or str(i), leaf) for i, leaf in enumerate(leaves)]
+            return jax.tree_util.tree_unflatten(tree, merged)
+
+        return {names[int(i)] or i: leaf for i, leaf in dynamic.items()}, rebuild
+    return None
+
+
+def _is_array(leaf: Any) -> bool:
+    """Arrays, and what stands for one. Python's numbers may steer the program: they stay what they are."""
+    import jax
+    import numpy as np
+
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
+
+
+def _named(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    try:
+        parameters = list(inspect.signature(target).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    # Numbered, because a tree of a dictionary is sorted by its keys.
+    positional = {(i, names[i] if i < len(names) else f"args[{i}]"): arg for i, arg in enumerate(args)}
+    return {"args": positional, "kwargs": kwargs}  # pyright: ignore[reportReturnType]
+
+
+def _path(path: tuple[Any, ...]) -> str:
+    """`params['w'][0]` of a path through the state or the arguments."""
+    import jax
+
+    keys = list(path)
+    if keys and isinstance(keys[0], jax.tree_util.SequenceKey):
+        keys = keys[1:]
+    head = ""
+    if keys and getattr(keys[0], "key", None) in ("args", "kwargs"):
+        inner = keys[1].key if len(keys) > 1 else ""
+        head, keys = inner[1] if isinstance(inner, tuple) else str(inner), keys[2:]
+    rest = "".join(_step(key) for key in keys)
+    return (head + rest).lstrip(".")
+
+
+def _step(key: Any) -> str:
+    import jax
+
+    tree = jax.tree_util
+    if isinstance(key, tree.GetAttrKey):
+        return f".{key.name}"
+    if isinstance(key, tree.DictKey | tree.FlattenedIndexKey):
+        return f".{key.key}" if isinstance(key.key, str) and key.key.isidentifier() else f"[{key.key!r}]"
+    if isinstance(key, tree.SequenceKey):
+        return f"[{key.idx}]"
+    return str(key)
+
+
+def _outputs(value: Any) -> Any:
+    """What a function gives back, without what is no array: a program gives back arrays alone."""
+    import jax
+
+    return [leaf for leaf in jax.tree_util.tree_leaves(value) if _is_array(leaf) or isinstance(leaf, bool | int | float | complex)]
+
+
+def _names(found: Any) -> list[str]:
+    names = getattr(getattr(found.jaxpr.jaxpr, "debug_info", None), "arg_names", None)
+    count = len(found.jaxpr.jaxpr.invars)
+    return [str(name) for name in names] if names and len(names) == count else [f"args[{i}]" for i in range(count)]
+
+
+def _name(target: Any) -> str:
+    while isinstance(target, functools.partial):
+        target = target.func
+    return getattr(target, "__name__", None) or type(target).__name__
