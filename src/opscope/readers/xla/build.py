@@ -18,12 +18,8 @@ from .names import Named, taken_apart
 # The bodies that are shown as graphs, by how they are called: the label of the body. Those that only say how two numbers
 # become one (of reduce, scatter, sort) are named in an attribute.
 _BODIES = {"calls": "calls", "body": "body", "condition": "condition"}
-_WITH_BODIES = frozenset(
-    (
-        *("fusion", "call", "while", "conditional", "async-start", "custom-call", "func.call"),
-        *("stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.composite", "sdy.manual_computation"),
-    )
-)
+_CALLERS = ("fusion", "call", "async-start", "custom-call")  # these call by `to_apply` what they run as it is
+_JOINS = ("to_apply", "select", "scatter")
 _MOST_DEEP = 64
 
 
@@ -96,10 +92,10 @@ class _Build:
         return graph
 
     def _origins(self, instruction: Instruction) -> Iterator[Origin]:
-        if instruction.op_name and not instruction.called:
+        if instruction.op_name and not any(_is_body(instruction, way) for way, _ in instruction.called):
             frames, column, _ = instruction.place
             yield instruction.op_name, frames[-1] if frames else None, column
-        for _, name in instruction.called if instruction.opcode in _WITH_BODIES else ():
+        for name in (name for way, name in instruction.called if _is_body(instruction, way)):
             for inner in self.module.computations[name].instructions:
                 yield from self._origins(inner)
 
@@ -174,7 +170,7 @@ class _Build:
         named = taken_apart(instruction.op_name)
         more: dict[str, Any] = {}
         for way, name in instruction.called:
-            if opcode not in _WITH_BODIES:
+            if not _is_body(instruction, way):
                 more["applies" if way == "to_apply" else f"applies {way}"] = self._applied(name)
         node = b.node(
             opcode,
@@ -192,7 +188,7 @@ class _Build:
         if opcode in ("get-tuple-element", "tuple", "bitcast", "optimization-barrier", "add-dependency"):
             for own, source in zip(outputs, reads, strict=False):
                 b.set_storage(own, source)
-        if opcode in _WITH_BODIES:
+        if instruction.called:
             self._called(b, instruction, node, reads, values, above)
 
     def _read(self, values: dict[str, list[int]], operand: str, reader: str) -> list[int]:
@@ -216,6 +212,8 @@ class _Build:
     ) -> None:
         opcode = instruction.opcode
         for i, (way, name) in enumerate(instruction.called):
+            if not _is_body(instruction, way):
+                continue
             graph = self._body(name, above)
             label = "fused" if opcode == "fusion" else _BODIES.get(way, way)
             given = list(reads)
@@ -284,6 +282,10 @@ class _Build:
                     code=printed(inside) if inside is not None else "",
                     attrs={"kind": instruction.attrs.get("kind", "")},
                 )
+
+
+def _is_body(instruction: Instruction, way: str) -> bool:
+    return way not in _JOINS or instruction.opcode in _CALLERS
 
 
 def _title(instruction: Instruction) -> str:

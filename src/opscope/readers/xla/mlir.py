@@ -17,7 +17,7 @@ from opscope.errors import BadInput
 from .hlo import Array, Computation, Instruction, Module, Shape
 from .locations import Locations
 from .operations import attributes, types_in
-from .scanning import end_of_brackets, split_top, type_start
+from .scanning import end_of_brackets, last_group, split_top, type_start
 
 _RESULTS = re.compile(r"(%[\w$.\-]+(?::\d+)?(?:, %[\w$.\-]+(?::\d+)?)*) = ")
 _OPERATION = re.compile(r'"?([A-Za-z_][\w$.]*)"?')
@@ -69,6 +69,7 @@ class _Reader:
         self.number = 0
         self.module = Module("", {}, "")
         self.locations = Locations()
+        self._parts: dict[str, list[str]] = {}  # of the function that is read: names that stand for a part of a result
         self.functions: dict[str, tuple[_Region, bool]] = {}
         self.order: list[str] = []
 
@@ -128,9 +129,12 @@ class _Reader:
                     region.arguments += _arguments(line[opened + 1 : end_of_brackets(line, opened) - 1])
                 continue
             if line.startswith("reducer(") and last is not None:
-                opened = line.index("(")
-                closed = end_of_brackets(line, opened)
-                inner = _Region(_arguments(line[opened + 1 : closed - 1]))
+                inner = _Region([])
+                opened = line.find("(")
+                while opened >= 0:  # a pair for each of what is reduced together
+                    closed = end_of_brackets(line, opened)
+                    inner.arguments += _arguments(line[opened + 1 : closed - 1])
+                    opened = line.find("(", closed)
                 last.regions.append(inner)
                 self._tail(last, self._block(inner, depth + 1), depth)
                 continue
@@ -160,9 +164,10 @@ class _Reader:
             opened = line.endswith("({")
             operation.text = operation.text[: -2 if opened else -1]
             arguments: list[tuple[str, Shape]] = []
-            if not opened and (inner := re.search(r"\((%[^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z", operation.text)):
-                arguments = _arguments(inner[1])
-                operation.text = operation.text[: inner.start()]
+            start = -1 if opened else last_group(operation.text)
+            if start >= 0 and _ARGUMENT.match(operation.text, start + 1):
+                arguments = _arguments(operation.text.rstrip()[start + 1 : -1])
+                operation.text = operation.text[:start]
             self._regions(operation, arguments, depth)
         else:
             operation.text, operation.location = split_location(operation.text)
@@ -209,8 +214,13 @@ class _Reader:
         count = len(region.arguments)
         for number, (value, shape) in enumerate(captured.items(), count):
             made.instructions.insert(number, Instruction(value, "parameter", shape, number=number))
-        made.results = region.returns
+        made.results = [self._resolved(value) for value in region.returns]
         return made
+
+    def _resolved(self, value: str) -> str:
+        name, _, index = value.partition("#")
+        parts = self._parts.get(name)
+        return parts[int(index or 0)] if parts is not None else value
 
     def _capture(self, value: str, shapes: dict[str, Shape], inside: set[str], captured: dict[str, Shape]) -> None:
         base = value.partition("#")[0]
@@ -230,9 +240,10 @@ class _Reader:
         captured: dict[str, Shape],
     ) -> None:
         text = operation.text
-        operands = _operands(operation)
-        for operand in operands:
+        written = _operands(operation)
+        for operand in written:
             self._capture(operand, shapes, inside, captured)
+        operands = [self._resolved(operand) for operand in written]
         count = sum(number for _, number in operation.results)
         given, results = types_in(text)
         types = _result_types(operation, given, results, count)
@@ -255,17 +266,18 @@ class _Reader:
             for value in extra:
                 self._capture(value, shapes, inside, captured)
             own = operands if len(region.arguments) == len(operands) else []
-            instruction.bound.append([*own, *extra])
+            instruction.bound.append([*own, *map(self._resolved, extra)])
             self.module.computations[inner.name] = inner
             instruction.called.append((_way(operation, number), inner.name))
         made.instructions.append(instruction)
-        flat = iter(types)
+        at = 0
         for result, number in operation.results:
-            parts = [next(flat, Array("opaque", ())) for _ in range(number)]
+            parts = [types[i] if i < len(types) else Array("opaque", ()) for i in range(at, at + number)]
             shapes[result] = parts[0] if number == 1 else tuple(parts)
             inside.add(result)
-            if result != name:
-                raise ValueError(f"line {operation.line:,}: several names for the results of one operation")
+            if len(operation.results) > 1:  # `%values, %indices = …`: parts of one result
+                self._parts[result] = [f"{name}#{i}" for i in range(at, at + number)]
+            at += number
 
 
 def _way(operation: _Operation, number: int) -> str:

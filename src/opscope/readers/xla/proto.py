@@ -128,7 +128,7 @@ class Decoder:
                 base.op_name,
                 base.place,
                 base.number,
-                [names[number] for number in control if number in names],
+                control=[names[number] for number in control if number in names],
             )
             made.append(own)
             if called:

@@ -72,3 +72,18 @@ def end_of_brackets(text: str, at: int) -> int:
                 return at + 1
         at += 1
     raise ValueError("a bracket is not closed")
+
+
+def last_group(text: str) -> int:
+    """Where the bracket opens that the text ends with; -1: it ends with none."""
+    end = len(text.rstrip())
+    at = 0
+    while 0 <= (at := text.find("(", at)) < end:
+        try:
+            closed = end_of_brackets(text, at)
+        except ValueError:
+            return -1
+        if closed == end:
+            return at
+        at = closed
+    return -1
