@@ -12,8 +12,7 @@ export function showDialogs(page: Page): void {
   const close = () => state.sheet.set('');
   const dialog: HTMLDialogElement = h('dialog', {
     class: 'sheet',
-    // What is pressed in it is not for the page. The browser says that it has closed a moment later, when the next one may be
-    // open already: so Escape closes it here, at once.
+    // What is pressed in it is not for the page.
     onkeydown: (event: KeyboardEvent) => {
       event.stopPropagation();
       if (event.key !== 'Escape') return;
@@ -22,15 +21,23 @@ export function showDialogs(page: Page): void {
       page.views.run();
     },
     onclick: (event: Event) => event.target === dialog && close(),
-    onclose: () => dialog.open || close(),
+    onclose: () => {
+      // The browser says so a moment later, when the next sheet may have been asked for already.
+      if (closed) closed -= 1;
+      else close();
+    },
   });
+  let closed = 0; // how often it was closed here, and the browser has not said so yet
   root.append(dialog);
   views.add(
     'sheet',
     () => [state.sheet.get(), page.words()] as const,
     ([sheet, words]) => {
       if (!sheet) {
-        if (dialog.open) dialog.close();
+        if (dialog.open) {
+          closed += 1;
+          dialog.close();
+        }
         return;
       }
       const form = SHEETS[sheet](page, close);
