@@ -16,7 +16,7 @@ from .source import Options, Source
 PROFILES = ("kineto", "nsight")
 SNAPSHOTS = "opscope.readers.torch.snapshot"
 # Readers that take a report of their own framework's profiler (`Options.profile`).
-REPORTED = ("jittor-trace", "hidet", "hidet-output")
+REPORTED = ("jittor-trace", "hidet", "hidet-output", "xla")
 
 
 def profile_of(path: Path) -> Capture | None:

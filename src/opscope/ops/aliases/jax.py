@@ -120,7 +120,7 @@ pad < pad dynamic-pad
 copy < copy copy-start copy-done device_put collective-permute-done
 fill < iota constant partition-id replica-id axis_index empty
 gather < gather
-scatter < scatter
+scatter self:0 index:1 src:2 < scatter
 scatter_add self:0 index:1 src:2 < scatter-add scatter_add scatter_mul scatter-mul scatter_min scatter_max scatter-min scatter-max
 sort < sort
 topk < topk top_k

@@ -6,7 +6,7 @@ from opscope.errors import BadInput
 from opscope.ir import Capture, Origin, Pools, Stage, add_listings
 from opscope.readers.source import Options, Source
 
-from . import dump, mlir, proto, text
+from . import dump, mlir, proto, text, xplane
 from .build import Builder
 from .hlo import Module
 from .listing import listing
@@ -20,7 +20,12 @@ def match(source: Source) -> bool:
     if source.is_folder:
         return dump.is_dump(source)
     head = source.head
-    return is_text(head) or mlir.looks_like_module(head) or proto.looks_like_module(head)
+    return (
+        is_text(head)
+        or mlir.looks_like_module(head)
+        or xplane.match(source)
+        or proto.looks_like_module(head)
+    )
 
 
 def is_text(head: bytes) -> bool:
@@ -30,8 +35,20 @@ def is_text(head: bytes) -> bool:
 
 
 def read(source: Source, options: Options) -> Capture:
+    capture = _read(source)
+    if options.profile is not None:
+        profile = Source.of(options.profile).unpacked()
+        if not xplane.match(profile):
+            raise BadInput(f"{options.profile}: not a profile of JAX: an XSpace (.xplane.pb) belongs to what XLA compiled")
+        xplane.join(capture, profile)
+    return capture
+
+
+def _read(source: Source) -> Capture:
     if source.is_folder:
         return dump.read(source)
+    if xplane.match(source):
+        return xplane.read(source)
     module = read_module(source)
     capture = Capture(pools=Pools(), origin=Origin(NAME, FRAMEWORK, how="file"))
     capture.stages.append(Stage(module.name or "module", Builder(capture.pools).graph(module, source.name)))

@@ -172,6 +172,8 @@ def _attributes(primitive: str, equation: Any) -> dict[str, Any]:
         attrs |= _window(params)
     if primitive == "scan" and isinstance(params.get("length"), int):
         attrs["trip_count"] = params["length"]
+    if primitive == "shard_map":
+        attrs["trip_count"] = 1  # every device runs its body once, on its own part of the arrays
     return attrs
 
 
