@@ -175,6 +175,13 @@ def paddle(session: nox.Session) -> None:
     session.run("pytest", "tests/paddle", *session.posargs)
 
 
+@lane(name="jax", version="3.11")
+def jax(session: nox.Session) -> None:
+    """Live capture on real JAX, on the CPU, with Flax and Equinox."""
+    session.install("-e", ".", *requirements("pytest", "jax"))
+    session.run("pytest", "tests/jax", *session.posargs)
+
+
 @lane(name="viewer")
 def viewer(session: nox.Session) -> None:
     """The page's own tests (TypeScript); its constants and the committed bundle are what their sources give."""

@@ -36,7 +36,7 @@ def samples() -> dict[str, bytes]:
             found[out.name] = out.read_bytes()
             # As another tool would write it: then our reader takes all attributes as they are.
             found[f"other.{out.name}"] = found[out.name].replace(b"opscope 1", b"other", 1)
-    plain = found | torch_samples() | megengine_samples() | hidet_samples() | paddle_samples()
+    plain = found | xla_samples() | torch_samples() | megengine_samples() | hidet_samples() | paddle_samples()
     return plain | opscope_samples() | compiler_samples() | packed_samples() | report_samples() | tool_samples()
 
 
@@ -44,6 +44,13 @@ def opscope_samples() -> dict[str, bytes]:
     """Captures with all there is: stages, links, bodies, groups, times, values, costs, texts; and older versions."""
     paths = [path for name in ("page", "measured", "older") for path in sorted((DATA / name).glob("*.opscope"))]
     return {f"{path.parent.name}-{path.name}": path.read_bytes() for path in paths}
+
+
+def xla_samples() -> dict[str, bytes]:
+    """HLO as text and proto, StableHLO, a dump in a .tar, a profile."""
+    found = {path.name: path.read_bytes() for path in sorted((DATA / "xla").glob("step.*"))}
+    profile = gzip.decompress((DATA / "xla" / "h200.xplane.pb.gz").read_bytes())
+    return found | {"h200.xplane.pb": profile, "xla.tar": gzip.decompress((DATA / "xla" / "dump.tar.gz").read_bytes())}
 
 
 def compiler_samples() -> dict[str, bytes]:

@@ -41,12 +41,10 @@ ONLY = {"ir": "numpy", "errors": "", "files": ""}
 # Imported inside functions only, so that `import opscope` stays fast and works without them.
 # Folders of readers, tracers and compat. What is about one framework may not import what is about another, and common
 # code imports neither; a tracer may use the reader of its framework.
-FRAMEWORKS = "hidet jittor megengine paddle paddleviz torch"
+FRAMEWORKS = "hidet jax jittor megengine paddle paddleviz torch"
 SAME = {"paddleviz": "paddle"}  # a tool, and whose it is
 
-LAZY = (
-    "duckdb hidet jittor megengine onnx onnx_ir paddle pandas polars py_mini_racer reportlab resvg_py tensorboard torch"
-)
+LAZY = "duckdb equinox flax hidet jax jittor megengine onnx onnx_ir paddle pandas polars py_mini_racer reportlab resvg_py tensorboard torch"
 
 
 @dataclass(frozen=True)

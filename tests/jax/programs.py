@@ -46,7 +46,9 @@ def loop_without_names():
 def conv_net():
     def net(kernels, x):
         for stride, kernel in zip((1, 2), kernels, strict=True):
-            x = lax.conv_general_dilated(x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            x = lax.conv_general_dilated(
+                x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+            )
             x = jax.nn.relu(x)
         x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
         return x.sum()
@@ -170,7 +172,9 @@ def random_numbers():
 
 
 def linear_algebra():
-    return lambda a: (jnp.linalg.cholesky(a @ a.T + jnp.eye(4)), jnp.linalg.svd(a)[1], jnp.fft.fft(a[0])), (normal(4, 4),)
+    return lambda a: (jnp.linalg.cholesky(a @ a.T + jnp.eye(4)), jnp.linalg.svd(a)[1], jnp.fft.fft(a[0])), (
+        normal(4, 4),
+    )
 
 
 class Net(nnx.Module):
@@ -202,7 +206,12 @@ def train_step():
         return value, jax.tree.map(lambda p, m: p - 0.1 * m, params, moments), moments
 
     params = {"a": normal(4, 8), "b": normal(8, 2)}
-    return jax.jit(step, donate_argnums=(0, 1)), (params, jax.tree.map(jnp.zeros_like, params), normal(16, 4), normal(16, 2))
+    return jax.jit(step, donate_argnums=(0, 1)), (
+        params,
+        jax.tree.map(jnp.zeros_like, params),
+        normal(16, 4),
+        normal(16, 2),
+    )
 
 
 PROGRAMS = [

@@ -9,6 +9,7 @@ from math import prod
 import jax
 import numpy as np
 import pytest
+from flax import linen
 from programs import PROGRAMS
 
 import opscope
@@ -24,8 +25,7 @@ def nodes_of(graph):
 
 
 def equations_of(jaxpr):
-    """Every equation once, where it is called first: a jaxpr that several call is one graph."""
-    seen = set()
+    """Every equation of a program, also those inside of others."""
 
     def walk(jaxpr):
         jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
@@ -76,9 +76,7 @@ def macs_of(jaxpr):
             (left, _), _ = params["dimension_numbers"]
             shape = equation.invars[0].aval.shape
             total += equation.outvars[0].aval.size * prod(shape[dim] for dim in left)
-        elif name == "conv_general_dilated":
-            return None
-        elif name == "while":
+        elif name == "conv_general_dilated" or name == "while":
             return None
         elif name == "cond":
             branches = [macs_of(branch) for branch in params["branches"]]
@@ -115,7 +113,11 @@ def test_convolutions_are_counted_as_their_definition_says():
     assert of_kernel in (forward, 2 * forward)  # newer versions leave out the forward product, which nobody needs
     of_input = opscope.trace(jax.grad(lambda x, k: conv(k, x).sum()), x, k, how="jaxpr").stats().total.macs
     naive = sum(
-        (i + a - 2) % 2 == 0 and (j + b - 2) % 2 == 0 for i in range(9) for j in range(9) for a in range(3) for b in range(3)
+        (i + a - 2) % 2 == 0 and (j + b - 2) % 2 == 0
+        for i in range(9)
+        for j in range(9)
+        for a in range(3)
+        for b in range(3)
     )
     assert of_input - of_kernel + forward == naive * 5 * 3
 
@@ -130,7 +132,11 @@ def test_all_stages_down_to_the_kernels(program):
     assert names[-1].endswith("after optimizations")
     assert cap.stages[1].after == 0
     # Every operation of StableHLO that MLIR knows of is there.
-    lowered = (function if hasattr(function, "lower") else jax.jit(function)).lower(*args) if _is_plain(args) and isfunction(getattr(function, '__wrapped__', function)) else None
+    lowered = (
+        (function if hasattr(function, "lower") else jax.jit(function)).lower(*args)
+        if _is_plain(args) and isfunction(getattr(function, "__wrapped__", function))
+        else None
+    )
     if lowered is not None:
         told = Counter(_operations(lowered.compiler_ir("stablehlo").operation))
         ours = Counter(op for op in _written(cap.stages[1].graph) if op not in ("func.call", "call"))
@@ -194,9 +200,14 @@ def test_modules_and_lines():
         paths = {node.path for node in stage.graph.nodes}
         assert any(path.endswith("layer0/attn") for path in paths), stage.name
         named = [node for node in stage.graph.nodes if node.op in ("dot_general", "stablehlo.dot_general", "fusion")]
-        assert all(node.frames and node.frames[-1].file.endswith("programs.py") for node in named if node.path), stage.name
+        assert all(node.frames and node.frames[-1].file.endswith("programs.py") for node in named if node.path), (
+            stage.name
+        )
     link = next(link for link in cap.stage_links if (link.before, link.after) == (0, 1))
-    ops = [(cap.stages[0].graph.node(int(a)).op, cap.stages[1].graph.node(int(b)).op) for a, b in zip(link.source, link.target, strict=True)]
+    ops = [
+        (cap.stages[0].graph.node(int(a)).op, cap.stages[1].graph.node(int(b)).op)
+        for a, b in zip(link.source, link.target, strict=True)
+    ]
     assert ops.count(("dot_general", "stablehlo.dot_general")) >= sum(n.op == "dot_general" for n in cap.graph.nodes)
 
 
@@ -227,9 +238,7 @@ def test_results_and_caches_are_as_before():
 
 
 def test_what_cannot_be_captured_says_why():
-    with pytest.raises(opscope.OpscopeError, match="opscope.trace"), opscope.record(framework="jax"):
+    with pytest.raises(opscope.OpscopeError, match=r"opscope\.trace"), opscope.record(framework="jax"):
         pass
     with pytest.raises(opscope.OpscopeError, match=r"model\.apply"):
-        from flax import linen
-
         opscope.trace(linen.Dense(3), jax.numpy.ones((2, 2)))

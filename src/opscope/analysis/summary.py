@@ -13,6 +13,7 @@ from opscope.ir.attributes import COPIES_FOR
 from opscope.ir.facts import BREAKS, PROFILE, RECOMPILES, SPLIT
 from opscope.ir.relations import Groups
 
+from .costs.operators import sum_by
 from .joining.by_size import memory_summary as memory_summary
 from .times import in_seconds
 
@@ -189,7 +190,10 @@ def kernels(graph: Graph) -> KernelSummary | None:
     groups = graph.groups.get("kernel")
     if groups is None or not len(groups):
         return None
-    sizes = np.diff(groups.start)
+    inside = np.ones(graph.n_nodes, dtype=np.int64)
+    for node, bodies in graph.bodies_by_node.items():
+        inside[node] = sum(body.graph.n_nodes for body in bodies) or 1
+    sizes = sum_by(np.repeat(np.arange(len(groups)), np.diff(groups.start)), inside[groups.member], len(groups))
     return KernelSummary(
         executions=len(groups),
         distinct=len(np.unique(groups.attrs[groups.attrs > 0])),

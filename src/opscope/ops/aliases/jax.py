@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 from opscope.ir.graph import Graph
 from opscope.ops.cost import Cost
@@ -107,8 +107,8 @@ pool/windowed < reduce-window reduce_window reduce_window_sum reduce_window_max 
 max_pool_backward/windowed grad:1 < select-and-scatter select_and_scatter select_and_scatter_add
 # -- data ----------------------------------------------------------------------------------------------------
 view < reshape squeeze expand_dims bitcast get-tuple-element tuple optimization-barrier optimization_barrier
-    stop_gradient after-all create_token add-dependency domain sharding_constraint pvary pbroadcast copy_p custom_jvp_call_jaxpr
-    get-dimension-size set-dimension-size split mesh_cast reshard
+    stop_gradient after-all create_token add-dependency domain sharding_constraint pvary pbroadcast copy_p
+    custom_jvp_call_jaxpr get-dimension-size set-dimension-size split mesh_cast reshard
 view < Sharding SPMDFullToShardShape SPMDShardToFullShape
 expand/copied < broadcast broadcast_in_dim broadcast-in-dim dynamic-broadcast-in-dim
 permute/copied < transpose
@@ -121,7 +121,8 @@ copy < copy copy-start copy-done device_put collective-permute-done
 fill < iota constant partition-id replica-id axis_index empty
 gather < gather
 scatter self:0 index:1 src:2 < scatter
-scatter_add self:0 index:1 src:2 < scatter-add scatter_add scatter_mul scatter-mul scatter_min scatter_max scatter-min scatter-max
+scatter_add self:0 index:1 src:2 < scatter-add scatter_add scatter_mul scatter-mul scatter_min scatter_max scatter-min
+    scatter-max
 sort < sort
 topk < topk top_k
 # -- random numbers ------------------------------------------------------------------------------------------
@@ -180,24 +181,26 @@ def _reduction(attrs: Mapping[str, Any]) -> Part | None:
 
 
 def _product(graph: Graph, node: int, attrs: Mapping[str, Any]) -> Part | None:
-    config = attrs.get("backend_config")
-    gemm = config.get("gemm_backend_config") if isinstance(config, dict) else None
-    dims = gemm.get("dot_dimension_numbers") if isinstance(gemm, dict) else None
-    uses = graph.node(node).uses
-    outputs = graph.node(node).outputs
-    if not isinstance(dims, dict) or not uses or uses[0].value is None or not outputs:
+    """A product of a library says in its settings which dimensions of the first matrix are summed over."""
+    config = _inside(_inside(_inside(attrs, "backend_config"), "gemm_backend_config"), "dot_dimension_numbers")
+    listed: Any = config.get("lhs_contracting_dimensions")
+    uses, outputs = graph.node(node).uses, graph.node(node).outputs
+    if not isinstance(listed, list) or not uses or uses[0].value is None or not outputs:
         return None
     a, results = uses[0].value.type.shape, outputs[0].type.elements
-    listed = dims.get("lhs_contracting_dimensions", ())
-    if a is None or results is None or not isinstance(listed, list):
+    if a is None or results is None:
         return None
     try:
-        summed = [a[int(dim)] for dim in listed]
+        summed = [a[int(dim)] for dim in cast("list[Any]", listed)]
     except (ValueError, IndexError, TypeError):
         return None
-    if not all(isinstance(size, int) for size in summed):
-        return None
-    return Part(Cost(macs=results * prod(size for size in summed if isinstance(size, int))), "matmul")
+    sizes = [size for size in summed if isinstance(size, int)]
+    return Part(Cost(macs=results * prod(sizes)), "matmul") if len(sizes) == len(summed) else None
+
+
+def _inside(attrs: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = attrs.get(name)
+    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
 
 
 FRAMEWORK = Framework(TABLE, "JAX", spelled, chains=chains, composes=True)

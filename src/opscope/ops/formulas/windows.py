@@ -1,4 +1,4 @@
-"""Products and windows as XLA writes them: which dimensions are summed over, and how a window slides, are attributes."""
+"""Products and windows as XLA writes them: attributes say which dimensions are summed over, and how a window slides."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from opscope.ops.kinds import kind
 def matmul_contracted(call: Call) -> Cost:
     """Every result is a sum over the dimensions of `a` that are named; the batch's are not among them."""
     a = call.shape("a")
-    return Cost(macs=size_of(call.out()) * prod(a[dim] for dim in call.attr("lhs_contracting_dims", ())))
+    dims: Sequence[int] = call.attr("lhs_contracting_dims", ())
+    return Cost(macs=size_of(call.out()) * prod(a[dim] for dim in dims))
 
 
 @kind("conv/windowed")
 def conv_windowed(call: Call) -> Cost:
-    """`dim_labels` (`b01f_01io->b01f`) says which dimension of the kernel is summed over. Places between the numbers of a
-    dilated input hold nothing and are not counted; padding is, as everywhere."""
+    """`dim_labels` (`b01f_01io->b01f`) says which dimension of the kernel is summed over. Places between the numbers of
+    a dilated input hold nothing and are not counted; padding is, as everywhere."""
     labels, weight = call.attr("dim_labels"), call.shape("weight")
     _, underscore, rest = labels.partition("_") if isinstance(labels, str) else ("", "", "")
     kernel, _, result = rest.partition("->")

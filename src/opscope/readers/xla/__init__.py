@@ -20,17 +20,14 @@ def match(source: Source) -> bool:
     if source.is_folder:
         return dump.is_dump(source)
     head = source.head
-    return (
-        is_text(head)
-        or mlir.looks_like_module(head)
-        or xplane.match(source)
-        or proto.looks_like_module(head)
-    )
+    return is_text(head) or mlir.looks_like_module(head) or xplane.match(source) or proto.looks_like_module(head)
 
 
 def is_text(head: bytes) -> bool:
     """A module, or single computations without its header."""
-    lines = [line for line in head.decode("utf-8", "replace").splitlines() if line.strip() and not line.startswith("//")]
+    lines = [
+        line for line in head.decode("utf-8", "replace").splitlines() if line.strip() and not line.startswith("//")
+    ]
     return bool(lines) and lines[0].startswith("HloModule ")
 
 
@@ -39,7 +36,9 @@ def read(source: Source, options: Options) -> Capture:
     if options.profile is not None:
         profile = Source.of(options.profile).unpacked()
         if not xplane.match(profile):
-            raise BadInput(f"{options.profile}: not a profile of JAX: an XSpace (.xplane.pb) belongs to what XLA compiled")
+            raise BadInput(
+                f"{options.profile}: not a profile of JAX: an XSpace (.xplane.pb) belongs to what XLA compiled"
+            )
         xplane.join(capture, profile)
     return capture
 

@@ -15,8 +15,8 @@ from opscope.ir import Frame, Graph, GraphBuilder, Pools, dtypes
 from .hlo import Array, Computation, Instruction, Module, Place, Shape, leaves
 from .names import Named, taken_apart
 
-# The bodies that are shown as graphs, by how they are called: the label of the body. Those that only say how two numbers
-# become one (of reduce, scatter, sort) are named in an attribute.
+# The bodies that are shown as graphs, by how they are called: the label of the body. Those that only say how two
+# numbers become one (of reduce, scatter, sort) are named in an attribute.
 _BODIES = {"calls": "calls", "body": "body", "condition": "condition"}
 _CALLERS = ("fusion", "call", "async-start", "custom-call")  # these call by `to_apply` what they run as it is
 _JOINS = ("to_apply", "select", "scatter")
@@ -280,7 +280,10 @@ class _Build:
                     [nodes[instruction.name]],
                     name=instruction.name,
                     code=printed(inside) if inside is not None else "",
-                    attrs={"kind": instruction.attrs.get("kind", "")},
+                    attrs={
+                        "kind": instruction.attrs.get("kind", ""),
+                        "computation": inside.name if inside is not None else "",
+                    },
                 )
 
 

@@ -1,7 +1,7 @@
 """The folder that `XLA_FLAGS=--xla_dump_to=DIR` fills: each pass is a stage, made from the one before.
 
-With `--xla_dump_hlo_pass_re=.*` there is a file for every pass that XLA ran, most of them equal to the one before: equal
-modules are read once and share one graph. Without it there are the modules before and after all passes.
+With `--xla_dump_hlo_pass_re=.*` there is a file for every pass that XLA ran, most of them equal to the one before:
+equal modules are read once and share one graph. Without it there are the modules before and after all passes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from .listing import listing
 from .memory import buffer_table
 
 _MODULE = re.compile(r"(?:.*?\.)?(module_\d+\..+)\Z", re.DOTALL)
-_PASS = re.compile(r"(?P<module>module_\d+\..+?)\.(?P<number>\d{4,})\.(?P<pipeline>.+?)\.after_(?P<name>.+?)(?:\.before_(?P<next>.+))?\Z")
+_PASS = re.compile(
+    r"(?P<module>module_\d+\..+?)\.(?P<number>\d{4,})\.(?P<pipeline>.+?)\.after_(?P<name>.+?)(?:\.before_(?P<next>.+))?\Z"
+)
 _WHOLE = re.compile(
     r"(?P<module>module_\d+\..+?)\.(?P<name>before_optimizations|(?:.+_)?after_optimizations"
     r"|after_spmd_partitioner|before_config_assignment|(?:.+_)?(?:before|after)_[\w\-]+)\Z"

@@ -28,6 +28,9 @@ class Place(NamedTuple):
     call: int = 0  # in a live program: which call of a primitive it was; gradients carry that of their forward operator
 
 
+NOWHERE = Place()
+
+
 @dataclass(slots=True)
 class Instruction:
     name: str
@@ -37,7 +40,7 @@ class Instruction:
     called: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])  # how it calls, and which computation
     attrs: dict[str, Any] = field(default_factory=dict[str, Any])
     op_name: str = ""
-    place: Place = Place()
+    place: Place = NOWHERE
     number: int = -1  # of a parameter
     title: str | None = None  # what it is called, where that is not its name
     role: str = "input"  # of a parameter

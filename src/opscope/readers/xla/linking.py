@@ -1,7 +1,7 @@
 """Which operators of one stage became which of a later one, by the names and places that JAX gives operations.
 
-XLA renames instructions freely, but what it makes of an operation keeps the operation's name and place in the source. That
-says where kernels come from, over all passes at once; passes that follow each other are compared by structure.
+XLA renames instructions freely, but what it makes of an operation keeps the operation's name and place in the source.
+That says where kernels come from, over all passes at once; passes that follow each other are compared by structure.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def link(capture: Capture, builder: Builder, before: int, after: int) -> None:
 
 
 def kernels(capture: Capture, builder: Builder, before: int, after: int) -> None:
-    """Give an early stage the kernels of the last one, as sets of its own operators. They may overlap: what XLA computes
-    twice, it computes in two kernels."""
+    """Give an early stage the kernels of the last one, as sets of its own operators. They may overlap: what XLA
+    computes twice, it computes in two kernels."""
     early, late = capture.stages[before].graph, capture.stages[after].graph
     ran = late.groups.get("kernel")
     if ran is None or "kernel" in early.groups:

@@ -1,9 +1,9 @@
 """Locations of MLIR: where an operation comes from, as JAX writes it.
 
-    #loc4 = loc("train.py":4:19 to :27)
-    #loc9 = loc("loss"(#loc4))                          a function, around a line in it
-    #loc14 = loc(callsite(#loc9 at #loc10))             a call, and the line that calls
-    #loc19 = loc("jit(loss)/jvp(l0)/dot_general"(#loc14))   the operation's own name
+#loc4 = loc("train.py":4:19 to :27)
+#loc9 = loc("loss"(#loc4))                          a function, around a line in it
+#loc14 = loc(callsite(#loc9 at #loc10))             a call, and the line that calls
+#loc19 = loc("jit(loss)/jvp(l0)/dot_general"(#loc14))   the operation's own name
 """
 
 from __future__ import annotations

@@ -36,8 +36,10 @@ def buffer_table(capture: Capture, stage: int, module: str, folder: Path) -> Non
             value = named.get(found[1], -1)
             if value < 0 and found[1] in nodes:
                 slots = outputs.row(nodes[found[1]]).tolist()
-                slot = int(found[2].strip("{}").split(",")[0] or 0) if found[2] else 0
-                value = slots[slot] if slot < len(slots) else -1
+                inside = [int(index) for index in (found[2] or "").strip("{}").split(",") if index]
+                if len(inside) <= 1 and (inside or len(slots) == 1):  # not the table of a tuple's pointers
+                    slot = inside[0] if inside else 0
+                    value = slots[slot] if slot < len(slots) else -1
             if value >= 0 and value not in seen:
                 seen.add(value)
                 rows.append((value, allocation, int(found[4]), int(found[3])))

@@ -1,8 +1,8 @@
 """StableHLO as text: what `lowered.as_text(debug_info=True)` gives, and JAX's export.
 
-MLIR prints one operation a line, and a region between braces on the lines that follow. Operations are read by that shape
-alone, so that operations which opscope does not know are read as well. The result is a module like one of HLO: functions
-and regions are computations, and a region's values from outside become its parameters.
+MLIR prints one operation a line, and a region between braces on the lines that follow. Operations are read by that
+shape alone, so that operations which opscope does not know are read as well. The result is a module like one of HLO:
+functions and regions are computations, and a region's values from outside become its parameters.
 """
 
 from __future__ import annotations

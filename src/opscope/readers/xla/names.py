@@ -1,7 +1,7 @@
 """What JAX writes into the name of an operation: `jit(step)/transpose(jvp(layer0))/attn/dot_general`.
 
-The parts are the functions and named scopes around it, each wrapped in the transformations that were applied. Forward and
-backward of a module carry the same parts once the transformations are taken off: that is how both get one scope.
+The parts are the functions and named scopes around it, each wrapped in the transformations that were applied. Forward
+and backward of a module carry the same parts once the transformations are taken off: that is how both get one scope.
 """
 
 from __future__ import annotations
@@ -44,9 +44,12 @@ def taken_apart(op_name: str) -> Named:
         if name and name not in _NO_SCOPES:
             scopes.append(Part(name, "jit" if is_compiled else ""))
     # What a checkpoint runs once more runs in the backward pass, but is no gradient.
-    recomputed = again and backward and "rematted_computation" in op_name and "transpose(jvp(" not in op_name.rpartition(
-        "rematted_computation"
-    )[2]
+    recomputed = (
+        again
+        and backward
+        and "rematted_computation" in op_name
+        and "transpose(jvp(" not in op_name.rpartition("rematted_computation")[2]
+    )
     phase = "recompute" if recomputed else "backward" if backward else "forward" if forward else ""
     return Named(tuple(scopes), primitive, phase)
 

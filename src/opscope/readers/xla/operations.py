@@ -94,7 +94,9 @@ def attributes(op: str, text: str) -> dict[str, Any]:
     ):
         attrs["dimensions"] = _list(found[1])
     if bare in ("iota", "concatenate", "get_dimension_size") and (found := _DIMENSION.search(text)):
-        attrs["iota_dimension" if bare == "iota" else "dimensions"] = int(found[1]) if bare == "iota" else [int(found[1])]
+        attrs["iota_dimension" if bare == "iota" else "dimensions"] = (
+            int(found[1]) if bare == "iota" else [int(found[1])]
+        )
     if bare == "slice" and (found := _SLICE.search(text)):
         attrs["slice"] = [
             [*map(int, part.split(":")), 1][:3] for part in found[1].strip("[]").split(",") if part.strip()

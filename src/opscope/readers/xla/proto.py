@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from opscope.errors import BadInput
 from opscope.ir import Frame
-from opscope.readers.protobuf import Malformed, Value, integer, integers, message, messages, raw, signed, text, texts
+from opscope.readers.protobuf import Malformed, Value, integer, integers, message, messages, raw, text, texts
 
 from .hlo import Array, Computation, Instruction, Module, Place, Shape
 from .written import dim_labels, padding, shardings, slices, window
@@ -189,7 +189,8 @@ def _called(instruction: Instruction, names: list[str]) -> list[tuple[str, str]]
         ways = ("calls",)
     elif instruction.opcode == "select-and-scatter":
         ways = ("select", "scatter")
-    return [(ways[min(i, len(ways) - 1)], name) for i, name in enumerate(names)]
+    found = [(ways[min(i, len(ways) - 1)], name) for i, name in enumerate(names)]
+    return found[::-1] if instruction.opcode == "while" else found  # as text has them: first the condition
 
 
 def _attrs(opcode: str, found: Fields) -> dict[str, Any]:
@@ -213,7 +214,10 @@ def _attrs(opcode: str, found: Fields) -> dict[str, Any]:
     if 15 in found:
         attrs |= window(
             [
-                [integer(dim.get(1)), *(integer(dim.get(n), d) for n, d in ((2, 1), (3, 0), (4, 0), (5, 1), (6, 1), (7, 0)))]
+                [
+                    integer(dim.get(1)),
+                    *(integer(dim.get(n), d) for n, d in ((2, 1), (3, 0), (4, 0), (5, 1), (6, 1), (7, 0))),
+                ]
                 for dim in map(message, messages(message(raw(found[15])).get(1)))
             ]
         )
@@ -254,14 +258,14 @@ def _config(data: bytes) -> dict[str, Any]:
 def config(written: str) -> dict[str, Any]:
     """XLA's own settings of an instruction: JSON. How often a loop runs is in there."""
     try:
-        settings = json.loads(written)
+        settings: Any = json.loads(written)
     except (ValueError, RecursionError):
         return {"backend_config": written}
     attrs: dict[str, Any] = {"backend_config": settings}
-    if isinstance(settings, dict):
-        trips: Any = settings.get("known_trip_count")
-        if isinstance(trips, dict) and str(trips.get("n", "")).isdecimal():
-            attrs["trip_count"] = int(trips["n"])
+    trips: Any = cast("dict[str, Any]", settings).get("known_trip_count") if isinstance(settings, dict) else None
+    count = str(cast("dict[str, Any]", trips).get("n", "")) if isinstance(trips, dict) else ""
+    if count.isdecimal():
+        attrs["trip_count"] = int(count)
     return attrs
 
 

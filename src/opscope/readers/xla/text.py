@@ -207,10 +207,13 @@ class _Reader:
             locations: list[tuple[Frame, int]] = []
             for _, row in sorted(self.tables.get("FileLocations", {}).items()):
                 found = {key: int(value) for key, value in _PAIR.findall(row)}
-                file, function = files.get(found.get("file_name_id", 0), ""), functions.get(found.get("function_name_id", 0), "")
+                file, function = (
+                    files.get(found.get("file_name_id", 0), ""),
+                    functions.get(found.get("function_name_id", 0), ""),
+                )
                 locations.append((Frame(file, found.get("line", 0), function), found.get("column", 0)))
             frames: list[tuple[int, int]] = []
-            for number, row in sorted(self.tables.get("StackFrames", {}).items()):
+            for _, row in sorted(self.tables.get("StackFrames", {}).items()):
                 found = {key: int(value) for key, value in _PAIR.findall(row)}
                 # The text counts the frames above from 1 too, so that 1 is none: frame 1 would call itself.
                 frames.append((found.get("file_location_id", 0), max(found.get("parent_frame_id", 0) - 1, 0)))

@@ -42,9 +42,7 @@ def window_in_text(text: str) -> dict[str, Any]:
         _by_x(parts[name]) if name in parts else [plain] * count
         for name, plain in (("stride", 1), ("lhs_dilate", 1), ("rhs_dilate", 1), ("rhs_reversal", 0))
     )
-    return window(
-        [[sizes[i], stride[i], pads[i][0], pads[i][1], rhs[i], lhs[i], turned[i]] for i in range(count)]
-    )
+    return window([[sizes[i], stride[i], pads[i][0], pads[i][1], rhs[i], lhs[i], turned[i]] for i in range(count)])
 
 
 def _by_x(text: str, between: str = "x") -> list[int]:

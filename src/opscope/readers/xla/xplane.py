@@ -1,8 +1,8 @@
 """Profiles of JAX and TensorFlow (`*.xplane.pb`, from `jax.profiler.trace`): what ran on each device, and when.
 
-A profile holds the compiled modules that ran while it was taken, so that it can be opened alone. The events of a device are
-joined to instructions by name where they carry it, and otherwise by order: a module launches its kernels as scheduled,
-also out of a CUDA graph, and equal fusions share one kernel and so one name.
+A profile holds the compiled modules that ran while it was taken, so that it can be opened alone. The events of a device
+are joined to instructions by name where they carry it, and otherwise by order: a module launches its kernels as
+scheduled, also out of a CUDA graph, and equal fusions share one kernel and so one name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,15 @@ _NOT_KERNELS = frozenset(
         *("optimization-barrier", "partition-id", "replica-id", "async-done", "copy-done", "opt-barrier"),
     )
 )
-_NO_WORK = ("XLA Modules", "Steps", "XLA TraceMe", "Framework Ops", "Framework Name Scope", "Source code", "TensorFlow Ops")
+_NO_WORK = (
+    "XLA Modules",
+    "Steps",
+    "XLA TraceMe",
+    "Framework Ops",
+    "Framework Name Scope",
+    "Source code",
+    "TensorFlow Ops",
+)
 
 
 class Event(NamedTuple):
@@ -70,7 +78,9 @@ def read(source: Source) -> Capture:
     """The modules that ran while the profile was taken, with what each instruction took."""
     profile = profile_in(source)
     if not profile.modules:
-        raise BadInput(f"{source.name}: a profile without compiled modules: join it to a dump of the program (--profile)")
+        raise BadInput(
+            f"{source.name}: a profile without compiled modules: join it to a dump of the program (--profile)"
+        )
     capture = Capture(pools=Pools(), origin=Origin(NAME, "jax", how="profile"))
     builder = Builder(capture.pools)
     ran = Counter(event.module for event in profile.events)
@@ -114,7 +124,9 @@ def lay_on(capture: Capture, profile: Profile, stages: list[int]) -> bool:
             row[3] += bool(handle.frames)
     for i, event in enumerate(profile.events):
         if i not in placed:
-            row = covered.setdefault(("", event.name, "no instruction of the compiled module has this name"), [0, 0.0, 0, 0])
+            row = covered.setdefault(
+                ("", event.name, "no instruction of the compiled module has this name"), [0, 0.0, 0, 0]
+            )
             row[0] += 1
             row[1] += event.duration / 1e12
     if covered:
@@ -191,7 +203,7 @@ class _Joining:
             if name in shared:
                 told += 1
                 agreeing += first.setdefault(own, name) == name and (own == name or name.rpartition("_")[0] in own)
-        if told and agreeing * 2 < told:
+        if agreeing * 2 < max(told, len(self.events) / 2):
             return {}
         return {i: (kernels[i % len(kernels)], "by order") for i in range(len(self.events))}
 

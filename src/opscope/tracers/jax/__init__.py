@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from types import FrameType
 from typing import Any, NoReturn
 
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
 from opscope.tracers.contract import Options, Tracer
+
+from .private import import_jax
 
 
 def trace(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, how: str, caller: FrameType) -> Capture:
@@ -23,13 +24,6 @@ def start(options: Options) -> NoReturn:
     raise OpscopeError(
         "JAX computes nothing that can be watched while it runs: give opscope.trace() the function and its arguments"
     )
-
-
-def import_jax() -> Any:
-    try:
-        return importlib.import_module("jax")
-    except ImportError as error:
-        raise OpscopeError(f"JAX is not installed here ({error})") from None
 
 
 TRACER = Tracer(name="JAX", how=("auto", "jaxpr", "stablehlo", "compile"), trace=trace, start=start, records=())

@@ -1,8 +1,9 @@
 """Which gradients belong to which call of a primitive.
 
-JAX gives an equation of the backward pass the traceback of its forward equation, but not the same object, and a line in a
-loop has as many calls as the loop has turns. The backward pass runs the calls of one place in reverse: where there are as
-many on both sides, the first belongs to the last. Where there are not, some have no gradient, and which is not known.
+JAX gives an equation of the backward pass the traceback of its forward equation, but not the same object, and a line
+in a loop has as many calls as the loop has turns. The backward pass runs the calls of one place in reverse: where there
+are as many on both sides, the first belongs to the last. Where there are not, some have no gradient, and which is not
+known.
 """
 
 from __future__ import annotations

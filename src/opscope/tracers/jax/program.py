@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 from opscope.readers.xla.hlo import Array, Computation, Instruction, Module, Place, Shape
 from opscope.readers.xla.written import dim_labels, window
@@ -12,7 +12,16 @@ from .pairing import call_numbers
 from .private import user_frames
 
 _LONGEST_ATTRIBUTE = 300
-_PASS_ON = ("jaxpr", "call_jaxpr", "fun_jaxpr", "cond_jaxpr", "body_jaxpr", "branches", "jvp_jaxpr_fun", "jvp_jaxpr_thunk")
+_PASS_ON = (
+    "jaxpr",
+    "call_jaxpr",
+    "fun_jaxpr",
+    "cond_jaxpr",
+    "body_jaxpr",
+    "branches",
+    "jvp_jaxpr_fun",
+    "jvp_jaxpr_thunk",
+)
 # Equations whose jaxprs run, each as it is called. Of `pallas_call` nothing says how often its body runs.
 _LABELS = {
     "scan": {"jaxpr": "body"},
@@ -168,7 +177,7 @@ def _attributes(primitive: str, equation: Any) -> dict[str, Any]:
             attrs["lhs_batch_dims"], attrs["rhs_batch_dims"] = _list(left_batch), _list(right_batch)
     if primitive == "conv_general_dilated":
         attrs |= _convolution(equation)
-    if primitive.startswith("reduce_window") or primitive.startswith("select_and_scatter"):
+    if primitive.startswith(("reduce_window", "select_and_scatter")):
         attrs |= _window(params)
     if primitive == "scan" and isinstance(params.get("length"), int):
         attrs["trip_count"] = params["length"]
@@ -181,12 +190,17 @@ def _convolution(equation: Any) -> dict[str, Any]:
     params = equation.params
     dims = params["dimension_numbers"]
     left, kernel, out = dims.lhs_spec, dims.rhs_spec, dims.out_spec
-    labels = dim_labels(
-        (left[0], left[1], left[2:]), (kernel[1], kernel[0], kernel[2:]), (out[0], out[1], out[2:])
-    )
+    labels = dim_labels((left[0], left[1], left[2:]), (kernel[1], kernel[0], kernel[2:]), (out[0], out[1], out[2:]))
     sizes = equation.invars[1].aval.shape
     rows = [
-        [sizes[axis], params["window_strides"][i], *params["padding"][i], params["rhs_dilation"][i], params["lhs_dilation"][i], 0]
+        [
+            sizes[axis],
+            params["window_strides"][i],
+            *params["padding"][i],
+            params["rhs_dilation"][i],
+            params["lhs_dilation"][i],
+            0,
+        ]
         for i, axis in enumerate(kernel[2:])
     ]
     if not all(isinstance(number, int) for row in rows for number in row):
@@ -213,6 +227,8 @@ def _plain(value: Any) -> Any:
     """A parameter as JSON can hold it; of anything else, the beginning of its text."""
     if isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, tuple | list) and all(isinstance(item, bool | int | float | str) for item in value):
-        return list(value)
-    return str(value)[:_LONGEST_ATTRIBUTE]
+    if isinstance(value, tuple | list):
+        items = list(cast("Sequence[Any]", value))
+        if all(isinstance(item, bool | int | float | str) for item in items):
+            return items
+    return str(cast("object", value))[:_LONGEST_ATTRIBUTE]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from opscope.readers.xla import dump, linking, mlir
 from opscope.readers.xla.build import Builder
 
 from .called import Traced, traced
-from .private import without_compilation_cache
+from .private import import_jax, without_compilation_cache
 from .program import module_of
 
 _DUMP = {"xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_proto": True, "xla_dump_hlo_as_text": True}
@@ -22,10 +22,8 @@ ANALYSIS = "XLA's own analysis"
 
 
 def capture_of(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], how: str) -> Capture:
-    import jax
-
     program = traced(target, args, kwargs)
-    capture = Capture(pools=Pools(), origin=Origin("live", "jax", jax.__version__, how))
+    capture = Capture(pools=Pools(), origin=Origin("live", "jax", str(import_jax().__version__), how))
     builder = Builder(capture.pools)
     closed = program.traced.jaxpr
     graph = builder.graph(module_of(closed, program.name, program.inputs, program.parameters), program.name)
@@ -77,14 +75,14 @@ def _analysis(capture: Capture, compiled: Any, stage: int) -> None:
     """What XLA itself says of cost and memory, beside what opscope counts."""
     told: dict[str, float] = {}
     try:
-        cost = compiled.cost_analysis()
-        memory = compiled.memory_analysis()
+        cost: Any = compiled.cost_analysis()
+        memory: Any = compiled.memory_analysis()
     except Exception:  # not every backend has them
         return
-    if isinstance(cost, list):
-        cost = cost[0] if cost else {}
-    if isinstance(cost, Mapping):
-        told |= {str(name): float(value) for name, value in cost.items() if "{}" not in str(name)}
+    if isinstance(cost, list):  # of older versions: one for each program
+        cost = cast("list[Any]", cost)[0] if cost else {}
+    figures: Mapping[Any, Any] = cast("Mapping[Any, Any]", cost) if isinstance(cost, Mapping) else {}
+    told |= {str(name): float(value) for name, value in figures.items() if "{}" not in str(name)}
     for name in ("argument", "output", "alias", "temp", "generated_code"):
         size = getattr(memory, f"{name}_size_in_bytes", None)
         if size is not None:
