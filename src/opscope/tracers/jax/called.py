@@ -6,7 +6,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -32,7 +32,8 @@ def traced(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced
     ):  # a jitted function: it knows what is static
         found = target.trace(*args, **kwargs)
         return Traced(found, _name(target), _names(found), frozenset())
-    state, rebuild = _split_module(target) or ({}, None)
+    split = _split_module(target)
+    state: Any = None if split is None else split[0]
     if not callable(target):
         raise OpscopeError(f"{target!r:.80} cannot be called: give opscope.trace() a function or a module")
     arguments = _named(target, args, kwargs)
@@ -45,7 +46,7 @@ def traced(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced
         given = iter(arrays)
         merged = [next(given) if dynamic else leaf for leaf, dynamic in zip(leaves, is_array, strict=True)]
         own, inside = jax.tree_util.tree_unflatten(tree, merged)
-        call = target if rebuild is None else rebuild(own)
+        call = target if split is None else split[1](own)
         positional, named = inside["args"], inside["kwargs"]
         return _outputs(call(*positional.values(), **named))
 
@@ -71,7 +72,7 @@ def _split_module(target: Any) -> tuple[Any, Callable[[Any], Any]] | None:
             graph, state = nnx.split(target)
             return state, lambda own: nnx.merge(graph, own)
         raise OpscopeError(
-            "a Flax Linen module has no parameters of its own: give opscope.trace() model.apply, the variables and inputs"
+            "a Flax Linen module holds no parameters: give opscope.trace() model.apply, the variables and the inputs"
         )
     if "equinox" in root:
         jax = import_jax()
@@ -113,7 +114,7 @@ def _path(path: tuple[Any, ...]) -> str:
     head = ""
     if keys and getattr(keys[0], "key", None) in ("args", "kwargs"):
         inner: Any = keys[1].key if len(keys) > 1 else ""
-        head, keys = str(inner[1]) if isinstance(inner, tuple) else str(inner), keys[2:]
+        head, keys = str(cast("Any", inner)[1]) if isinstance(inner, tuple) else str(inner), keys[2:]
     rest = "".join(_step(key) for key in keys)
     return (head + rest).lstrip(".")
 
