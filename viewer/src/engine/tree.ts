@@ -72,7 +72,7 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
   const groups = new GroupMaker(graph, pools, options, shown);
   const nodeGroup = groupNodes(graph, groups, options, shown);
   const grouping = groups.grouping(nodeGroup);
-  if (shown.split) cutRounds(grouping, graph);
+  if (shown.split) cutRounds(grouping, graph, options.bodies);
   if (options.plumbing) gatherPlumbing(grouping, options.plumbing);
   const forward = makeOrderly(grouping, { ...(options.flow ?? graph), producer: graph.producer });
   if (shown.split && grouping.phase.includes(FORWARD)) followLead(grouping, FORWARD, groups.ranForward());
@@ -289,12 +289,16 @@ const MOST_ROUNDS = 8;
  * Where forward and backward take turns (gradients that are added up over several batches, two losses), each turn has
  * phases of its own. A few operators of the forward pass after the last of the backward pass are no turn.
  */
-function cutRounds(groups: Grouping, { nodes, phase }: Graph): void {
+function cutRounds(groups: Grouping, { nodes, phase }: Graph, { owner, bodyOf }: Bodies): void {
   const { nodeGroup } = groups;
-  const all = phase.reduce((n, p) => n + (p === FORWARD ? 1 : 0), 0);
+  // What is inside of an operator stands behind all others, and belongs to the turn of that operator.
+  const inside = bodyOf.findIndex((body) => body >= 0);
+  const outer = inside < 0 ? nodes : inside;
+  let all = 0;
+  for (let i = 0; i < outer; i++) if (phase[i] === FORWARD) all++;
   const begins = [0]; // the operator with which each turn begins
   let [turned, first, ahead] = [false, 0, 0]; // since the turn began: its backward pass has begun; the forward operators after that
-  for (let i = 0; i < nodes; i++) {
+  for (let i = 0; i < outer; i++) {
     if (phase[i] === FORWARD) {
       if (turned && ahead++ === 0) first = i;
     } else if (phase[i] === BACKWARD) {
@@ -319,9 +323,11 @@ function cutRounds(groups: Grouping, { nodes, phase }: Graph): void {
     return made;
   };
   let round = 0;
+  const rounds = new Uint8Array(nodes);
   for (let i = 0; i < nodes; i++) {
     if (i === begins[round + 1]) round++;
-    if (round && nodeGroup[i]! > 0 && IN_ROUNDS.includes(phase[i]!)) nodeGroup[i] = copy(nodeGroup[i]!, round);
+    rounds[i] = i < outer ? round : rounds[owner[bodyOf[i]!]!]!;
+    if (rounds[i] && nodeGroup[i]! > 0 && IN_ROUNDS.includes(phase[i]!)) nodeGroup[i] = copy(nodeGroup[i]!, rounds[i]!);
   }
 }
 
