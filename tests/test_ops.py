@@ -824,7 +824,10 @@ def test_a_reading_is_of_a_kind_that_has_a_plain_formula():
     [
         ("matmul a b < mm bmm\nconv < mm", "'mm' is on two lines: matmul and conv"),
         ("matmull a b < mm", r"matmull a b < mm: there is no kind 'matmull'"),
-        ("matmul/by-luck a b < mm", r"matmul has no reading 'by-luck' \(there are: by-result, by-sizes, contracted, sparse\)"),
+        (
+            "matmul/by-luck a b < mm",
+            r"matmul has no reading 'by-luck' \(there are: by-result, by-sizes, contracted, sparse\)",
+        ),
         ("relu/by-luck < ReLU", r"relu has no reading 'by-luck' \(there are: none\)"),
     ],
 )

@@ -15,9 +15,9 @@ import opscope
 from conftest import DATA
 from opscope.errors import BadInput
 from opscope.ir import Graph
-from opscope.readers.protobuf import Malformed, integer, integers, message, messages, raw, signed, text
 from opscope.readers.xla import mlir, proto
 from opscope.readers.xla import text as hlo_text
+from opscope.readers.xla.fields import Malformed, integer, integers, message, messages, raw, signed, text
 from opscope.readers.xla.hlo import Module
 from opscope.readers.xla.names import taken_apart
 

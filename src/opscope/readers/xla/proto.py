@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, cast
 
 from opscope.errors import BadInput
 from opscope.ir import Frame
-from opscope.readers.protobuf import Malformed, Value, integer, integers, message, messages, raw, text, texts
 
+from .fields import Malformed, Value, integer, integers, message, messages, raw, text, texts
 from .hlo import Array, Computation, Instruction, Module, Place, Shape
 from .written import dim_labels, padding, shardings, slices, window
 

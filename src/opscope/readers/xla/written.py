@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from opscope.readers.protobuf import integer, integers, message, messages
+from .fields import integer, integers, message, messages
 
 # Of each dimension of a window: size, stride, padding below and above, dilation of the window and of what it slides
 # over, and whether it is reversed; all but the size with what they are when they are not written.

@@ -18,11 +18,11 @@ import numpy as np
 from opscope.errors import BadInput
 from opscope.ir import Capture, Graph, Origin, Pools, Stage, column
 from opscope.ir.measurements import coverage_table, times_table
-from opscope.readers.protobuf import Malformed, Value, integer, message, messages, raw, text
 from opscope.readers.source import Source
 
 from . import proto
 from .build import Builder
+from .fields import Malformed, Value, integer, message, messages, raw, text
 
 NAME = "xplane"
 _DEVICE = re.compile(r"/device:")

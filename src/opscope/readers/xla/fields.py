@@ -1,7 +1,7 @@
-"""The wire format of protocol buffers, without protobuf: messages as fields by their numbers.
+"""Messages of protocol buffers one level deep, as fields by their numbers: a field that holds a message stays bytes.
 
-A message is read one level deep: a field that holds a message stays bytes until someone asks for it. So memory does not
-grow with what is not looked at, and nothing recurses by itself.
+XLA's dumps hold the same instructions a hundred times over, once for every pass: as bytes they are known again without
+being read (`proto.Decoder`). So this is apart from `opscope.readers.protobuf`, which reads whole messages by a schema.
 """
 
 from __future__ import annotations
