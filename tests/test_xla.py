@@ -197,7 +197,7 @@ BAD = [
         "a part",
     ),
     (
-        "module @m {\n  func.func public @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n    return %b : tensor<2xf32>\n  }\n",
+        "module @m {\n  func.func public @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n    return %b : f32\n  }\n}\n",
         "%b",
     ),
     ("module @m {\n  func.func public @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n", "cut off"),
