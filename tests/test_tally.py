@@ -54,12 +54,15 @@ def test_against_numpy(kind: str, big: bool) -> None:
     assert found is not None
     wide = np.abs(numbers) if kind[0] == "c" else numbers.astype(np.float64)
     assert found.size == 5000
-    assert found.min == pytest.approx(wide.min()) and found.max == pytest.approx(wide.max())
+    assert found.min == pytest.approx(wide.min())
+    assert found.max == pytest.approx(wide.max())
     assert found.mean == pytest.approx(wide.mean(), rel=1e-5, abs=1e-5)
     assert found.rms == pytest.approx(np.sqrt(np.mean(np.square(wide.astype(np.float64)))), rel=1e-5)
     assert found.zeros == np.count_nonzero(numbers == 0)
     decoded = figures_of([numbers[:17], numbers[17:]], dtype)
-    assert decoded is not None and decoded.hash == found.hash and decoded.exponents == found.exponents
+    assert decoded is not None
+    assert decoded.hash == found.hash
+    assert decoded.exponents == found.exponents
 
 
 def test_what_is_not_finite() -> None:
@@ -69,25 +72,32 @@ def test_what_is_not_finite() -> None:
     assert (found.nan, found.inf, found.neginf, found.zeros, found.subnormal) == (1, 2, 1, 1, 1)
     assert (found.min, found.max) == (0.0, float(np.float32(3e38)))
     assert found.rms == pytest.approx(3e38 / math.sqrt(4), rel=1e-6)
-    assert found.exponents[(0 - LOWEST) // WIDTH] == 1 and sum(found.exponents) == 2
+    assert found.exponents[(0 - LOWEST) // WIDTH] == 1
+    assert sum(found.exponents) == 2
     assert len(found.exponents) == EXPONENTS
     only = figures_of([np.array([np.nan])], "float64")
-    assert only is not None and only.nan == 1 and math.isnan(only.max)
+    assert only is not None
+    assert only.nan == 1
+    assert math.isnan(only.max)
 
 
 def test_huge_and_tiny_numbers() -> None:
     for size in (1e200, 1e-200):
         found = figures_of([np.full(100_000, size)], "float64")
-        assert found is not None and found.rms == pytest.approx(size)
+        assert found is not None
+        assert found.rms == pytest.approx(size)
 
 
 def test_padding_and_shared_bytes() -> None:
     found = figures_of([bytes([0x21, 0x8F])], "int4", 3)  # 1, 2, -1, and -8 is padding
-    assert found is not None and (found.size, found.min, found.max) == (3, -1.0, 2.0)
+    assert found is not None
+    assert (found.size, found.min, found.max) == (3, -1.0, 2.0)
     six = figures_of([bytes([0b00011111, 0, 0])], "float6_e2m3fn", 1)
-    assert six is not None and six.max == 7.5
+    assert six is not None
+    assert six.max == 7.5
     two = figures_of([bytes([0x72])], "float4_e2m1fn_x2", 1)  # one element of two numbers
-    assert two is not None and (two.size, two.min, two.max) == (2, 1.0, 6.0)
+    assert two is not None
+    assert (two.size, two.min, two.max) == (2, 1.0, 6.0)
 
 
 def test_every_dtype_is_known_or_refused() -> None:
@@ -97,10 +107,13 @@ def test_every_dtype_is_known_or_refused() -> None:
         if found is None:
             assert not is_plain or dtype.name in ("float8", "complex32", "bcomplex32"), dtype.name
         else:
-            assert is_plain and found.size > 0
+            assert is_plain
+            assert found.size > 0
             assert found.zeros == found.size or dtype.name == "float8_e8m0fnu"
 
 
 def test_empty() -> None:
     found = figures_of([], "float32", 0)
-    assert found is not None and found.size == 0 and math.isnan(found.mean)
+    assert found is not None
+    assert found.size == 0
+    assert math.isnan(found.mean)

@@ -56,7 +56,7 @@ STAGE = click.option("--stage", metavar="NAME", help="Only this stage (default: 
 
 
 def opened(command: Function) -> Function:
-    """A command that reads one file: X, --sources, --profile, --size and --weights become `capture`. A command that has a `size`
+    """A command that reads one file: X and the options of how to read it become `capture`. A command that has a `size`
     of its own gets what is no size of X."""
     has_own = "size" in signature(command).parameters
 
