@@ -21,13 +21,13 @@ from opscope.ir.rows import Rows
 
 from .origin import Origin as Origin
 from .origin import Seen as Seen
+from .shaped import reads_shape_alone
 
 _FINITE, _MEANT, _BAD = range(3)
 _FILLS = re.compile(
     r"(?:^|\.)(?:masked_fill|full|full_like|new_full|fill|fill_diagonal|scalar_tensor|where|constant_pad_nd|lift_fresh"
     r"|lift_fresh_copy|_assert_\w+|tensor|index_fill|masked_scatter|triu|tril)_?(?:\.|$)"
 )
-_SHAPED = re.compile(r"(?:^|\.)(?:ones|zeros|full|empty|new_\w+|rand\w*)_like")  # they read a shape alone
 _KEPT = ("parameter", "buffer", "state")
 _SHOWN = ("min", "max", "mean", "rms", "nan", "inf", "zeros")
 
@@ -176,7 +176,7 @@ class _Search:
         for node in self._readers(value):
             if phase >= 0 and int(graph.node_phase[node]) != phase:
                 continue
-            if _SHAPED.search(graph.node(node).op) is None and any(
+            if not reads_shape_alone(graph.node(node).op) and any(
                 self.figures.nan[made] >= 0 and self._is_float(made) for made in self.rows.made(node)
             ):
                 return False

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 
+from opscope.analysis.shaped import reads_shape_alone
 from opscope.errors import OpscopeError
 from opscope.ir import NULL, PHASES, ROLES, Capture, Graph
 from opscope.ir.dtypes import find
@@ -19,6 +22,7 @@ FIGURES = ("mean", "rms", "min", "max")
 MOST_ASKED = 64  # tensors, on the way back from one
 _HUGE = 1e30  # what masks add instead of −inf: statistics of such a tensor say nothing about its other numbers
 _MOST_STEPS = 256  # operators whose rounding is believed to add up in one that was compiled
+_OVERWRITES = re.compile(r"(?:^|\.)(?:copy_|zero_|fill_|normal_|uniform_|_foreach_copy_|_foreach_zero_)(?:\.|$)")
 _KEEPING = ("aten.detach", "aten.alias", "aten.view")  # what keeps tensors for the backward pass
 
 
@@ -78,7 +82,14 @@ class Side:
         """What takes part: read by an operator, or made by one."""
         graph = self.graph
         used = np.zeros(graph.n_values, dtype=bool)
-        used[graph.use_value[graph.use_value >= 0]] = True
+        names = graph.pools.strings
+        writes = np.array([_OVERWRITES.search(name) is not None for name in names], dtype=bool)
+        is_read = graph.use_value >= 0
+        # What is only written over is not read: what a model held before its state was loaded.
+        first = np.zeros(len(graph.use_value), dtype=bool)
+        first[graph.use_start[:-1][np.diff(graph.use_start) > 0]] = True
+        is_read &= ~(first & writes[graph.node_op[graph.use_node]])
+        used[graph.use_value[is_read]] = True
         return used | (graph.value_producer >= 0)
 
     def lost(self, has: npt.NDArray[np.bool_]) -> list[int]:
@@ -88,12 +99,26 @@ class Side:
         recovers = has & self.telling
         for node in range(graph.n_nodes - 1, -1, -1):
             if any(recovers[value] for value in self.rows.made(node)):
-                for value in self.rows.used(node):
-                    if value >= 0:
+                for place, value in enumerate(self.rows.used(node)):
+                    if value >= 0 and self._is_told_by(value, node, place):
                         recovers[value] = True
         wanted = (self.telling | self.numbers) & self.reached & ~has & ~recovers
         values = np.flatnonzero(wanted)
         return sorted(values.tolist(), key=lambda value: (int(graph.value_producer[value]), value))
+
+    def _is_told_by(self, value: int, node: int, place: int) -> bool:
+        """Whether what an operator makes says that a tensor it reads is right. A step of an optimizer is too small to
+        say so of a gradient; nor does the backward pass of what the forward pass itself went on with."""
+        graph = self.graph
+        producer = int(graph.value_producer[value])
+        phase = int(graph.node_phase[node])
+        if reads_shape_alone(graph.node(node).op, place):
+            return False
+        if producer < 0 or (own := int(graph.node_phase[producer])) == phase:
+            return True
+        if PHASES[phase] == "optimizer":
+            return False
+        return not any(int(graph.node_phase[reader]) == own for reader in self.readers(value))
 
     def steps(self, value: int, other: Side) -> int:
         """How many operators' rounding is in what its operator makes of what it reads."""
