@@ -28,7 +28,7 @@ def match(one: Side, other: Side) -> Match:
     by_size = _by_size(other)
     equal: dict[tuple[int, str], int] = {}
     for value in range(other.graph.n_values - 1, -1, -1):
-        if other.hash[value]:
+        if other.hash[value] and other.reached[value]:
             equal[int(other.size[value]), other.hash[value]] = value
     # What a compiler fused has no counterparts in between, and adds up the rounding of every step.
     adds_up = one.is_compiled or other.is_compiled
