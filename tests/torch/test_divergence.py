@@ -93,6 +93,45 @@ def test_coarser_numbers_of_the_whole_are_no_bug(llama: nn.Module, ids: torch.Te
     assert found.first is None, found
 
 
+class Coarse(nn.Module):
+    """A linear layer that computes with float8 weights and inputs, as training in float8 does."""
+
+    def __init__(self, theirs: nn.Linear, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype, self.scale = dtype, theirs.weight.detach().abs().max() / torch.finfo(dtype).max
+        self.register_buffer("weight", (theirs.weight.detach() / self.scale).to(dtype))
+        self.bias = theirs.bias
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scale = x.abs().amax() / torch.finfo(self.dtype).max
+        x = (x / scale).to(self.dtype).to(x.dtype) * scale
+        return nn.functional.linear(x, self.weight.to(x.dtype) * self.scale, self.bias)
+
+
+def coarse(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    for name, child in list(model.named_children()):
+        if isinstance(child, nn.Linear):
+            setattr(model, name, Coarse(child, dtype))
+        else:
+            coarse(child, dtype)
+    return model
+
+
+@pytest.mark.parametrize("other", [torch.float32, torch.bfloat16])
+def test_what_float8_rounds_is_no_bug(
+    other: torch.dtype, llama: nn.Module, ids: torch.Tensor, truth: opscope.Capture
+) -> None:
+    port = coarse(original().to(other), torch.float8_e4m3fn)
+    found = opscope.diverge(truth, recorded(lambda: port(ids, use_cache=False)))
+    assert found.first is None, found
+    assert found.error > 1e-3
+    port.model.layers[1].mlp.act_fn = nn.Tanh()
+    found = opscope.diverge(truth, recorded(lambda: port(ids, use_cache=False)))
+    assert found.first is not None
+    assert found.first.a is not None
+    assert "layers/1/mlp" in found.first.a.path, found
+
+
 def test_models_that_can_run_again_show_their_numbers() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 8), nn.ReLU()), nn.Linear(8, 4)).eval()

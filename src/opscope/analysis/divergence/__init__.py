@@ -17,7 +17,7 @@ from opscope.ir import Capture, Table, column, frozen
 from opscope.ir.facts import OWN
 
 from .losses import first
-from .matching import Match, match
+from .matching import Match, match, rounding
 from .results import Divergence as Divergence
 from .results import Numbers as Numbers
 from .results import Place as Place
@@ -33,7 +33,8 @@ def diverge(a: Capture, b: Capture) -> Divergence:
     if left.is_compiled or right.is_compiled:
         lost = left.lost_ends(matches[0].at >= 0), right.lost_ends(matches[1].at >= 0)
     else:
-        lost = left.lost(matches[0].at >= 0), right.lost(matches[1].at >= 0)
+        allowed = rounding(left, right)
+        lost = left.lost(matches[0].at >= 0, allowed), right.lost(matches[1].at >= 0, allowed)
     compared = int((left.telling & left.reached).sum())
     matched = int(((matches[0].at >= 0) & left.telling & left.reached).sum())
     largest = float(np.max(matches[0].error[(matches[0].at >= 0) & left.telling], initial=0.0))
@@ -44,13 +45,17 @@ def with_errors(a: Capture, b: Capture) -> tuple[Capture, Capture]:
     """Both with a figure of each operator: how far what it makes is from its counterpart in the other, and 1 from where
     on there is none. Unknown: another way to the same numbers, which have counterparts again."""
     left, right = Side(a), Side(b)
-    return _with_errors(a, left, match(left, right)), _with_errors(b, right, match(right, left))
+    allowed = rounding(left, right)
+    return (
+        _with_errors(a, left, match(left, right), allowed),
+        _with_errors(b, right, match(right, left), allowed),
+    )
 
 
-def _with_errors(capture: Capture, side: Side, match: Match) -> Capture:
+def _with_errors(capture: Capture, side: Side, match: Match, allowed: float) -> Capture:
     has = match.at >= 0
     found = {value: float(match.error[value]) for value in np.flatnonzero(has & side.telling).tolist()}
-    found |= dict.fromkeys(side.lost(has), 1.0)
+    found |= dict.fromkeys(side.lost(has, allowed), 1.0)
     errors: dict[int, float] = {}
     for value, error in found.items():
         if (node := int(side.graph.value_producer[value])) >= 0:

@@ -12,7 +12,9 @@ from .side import Floats, Side
 # Of the largest error of its inputs, and of its precision: how far a result may be off. Sums of many numbers in another
 # order lose several digits; what is far beyond that is another formula.
 _AMPLIFIED, _ROUNDED = 4.0, 6.0
-_MOST = 0.05  # more than that is never called the same
+_ROUNDED_COARSELY, _COARSE = 2.0, 2.0**-12  # of many numbers that round far, the mean and the rms are nearly right
+_MOST, _MOST_OF_8_BITS = 0.05, 0.1  # more than that is never called the same
+_8_BITS = 2.0**-6
 
 
 class Match(NamedTuple):
@@ -72,7 +74,7 @@ def nearest(one: Side, other: Side, by_size: dict[int, _Sorted], value: int, bef
     if candidates is None:
         return None
     rms = float(one.figures[value, 1])
-    width = abs(rms) * 2 * _MOST + 1e-30
+    width = abs(rms) * 2 * _MOST_OF_8_BITS + 1e-30
     low, high = np.searchsorted(candidates.rms, [rms - width, rms + width])
     values = candidates.values[low:high]
     if not len(values):
@@ -81,9 +83,20 @@ def nearest(one: Side, other: Side, by_size: dict[int, _Sorted], value: int, bef
     # What only one of two equally precise programs rounds coarsely is a difference between them.
     both = np.minimum(other.precision[values], one.precision[value])
     precision = np.maximum(both, max(one.usual, other.usual))
-    allowed = np.minimum(_AMPLIFIED * before + _ROUNDED * precision, _MOST)
+    rounded = _rounded(precision)
+    most = _MOST_OF_8_BITS if max(one.usual, other.usual) >= _8_BITS else _MOST
+    allowed = np.minimum(_AMPLIFIED * before + rounded, most)
     best = int(np.argmin(off / np.maximum(allowed, 1e-30)))
     return (int(values[best]), float(off[best])) if off[best] <= allowed[best] else None
+
+
+def _rounded(precision: Floats) -> Floats:
+    return np.where(precision > _COARSE, _ROUNDED_COARSELY, _ROUNDED) * precision
+
+
+def rounding(one: Side, other: Side) -> float:
+    """How far apart rounding alone may bring results that are computed as these two compute."""
+    return float(_rounded(np.array([max(one.usual, other.usual)]))[0])
 
 
 def apart(one: Side, value: int, other: Side, values: npt.NDArray[np.int64]) -> Floats:

@@ -22,6 +22,8 @@ FIGURES = ("mean", "rms", "min", "max")
 MOST_ASKED = 64  # tensors, on the way back from one
 _HUGE = 1e30  # what masks add instead of −inf: statistics of such a tensor say nothing about its other numbers
 _MOST_STEPS = 256  # operators whose rounding is believed to add up in one that was compiled
+_CASTS, _MOST_READ = 3, 8  # operators from a weight to where it is cast: a division by a scale, a cast, a view
+_SUMS = re.compile(r"(?:^|\.)(?:add|sub)_?(?:\.|$)")
 _OVERWRITES = re.compile(r"(?:^|\.)(?:copy_|zero_|fill_|normal_|uniform_|_foreach_copy_|_foreach_zero_)(?:\.|$)")
 _KEEPING = ("aten.detach", "aten.alias", "aten.view")  # what keeps tensors for the backward pass
 
@@ -67,7 +69,8 @@ class Side:
         self.reached = self._reached()
         self.is_compiled = any(node.op.startswith("compiled.") for node in graph.nodes)
         made = self.precision[(graph.value_producer >= 0) & self.telling]
-        self.usual = float(np.median(made)) if len(made) else 0.0  # the precision that it computes in
+        # The precision that it computes in: that of most results, or of the weights, where these are coarser.
+        self.usual = max(float(np.median(made)) if len(made) else 0.0, self._of_weights())
 
     def _types(self, graph: Graph) -> tuple[npt.NDArray[np.int64], Floats]:
         sizes: list[int] = []
@@ -92,15 +95,34 @@ class Side:
         used[graph.use_value[is_read]] = True
         return used | (graph.value_producer >= 0)
 
-    def lost(self, has: npt.NDArray[np.bool_]) -> list[int]:
+    def _of_weights(self) -> float:
+        """The precision that is left of most weights: that of their type, or of one that they are soon cast to."""
+        graph = self.graph
+        dtypes = [type_.dtype for type_ in graph.pools.types]
+        held = [coarseness(dtype) for dtype in dtypes]
+        found: list[float] = []
+        for value in np.flatnonzero(graph.value_producer < 0).tolist():
+            type_ = graph.pools.types[int(graph.value_type[value])]
+            if ROLES[int(graph.value_role[value])] not in ("parameter", "buffer") or len(type_.shape or ()) < 2:
+                continue
+            coarsest, level = held[int(graph.value_type[value])], [value]
+            for _ in range(_CASTS):
+                level = [made for one in level for node in self.readers(one) for made in self.rows.made(node)]
+                level = [made for made in level if self.size[made] == self.size[value]][:_MOST_READ]
+                coarsest = max([coarsest, *(held[int(graph.value_type[made])] for made in level)])
+            if coarsest > 0:
+                found.append(coarsest)
+        return float(np.median(found)) if found else 0.0
+
+    def lost(self, has: npt.NDArray[np.bool_], rounding: float) -> list[int]:
         """The values that tell something and have no counterpart, and from which nothing is computed that has one;
-        in the order of the operators, values from outside first."""
+        in the order of the operators, values from outside first. `rounding` is how far equal results may be apart."""
         graph = self.graph
         recovers = has & self.telling
         for node in range(graph.n_nodes - 1, -1, -1):
             if any(recovers[value] for value in self.rows.made(node)):
                 for place, value in enumerate(self.rows.used(node)):
-                    if value >= 0 and self._is_told_by(value, node, place):
+                    if value >= 0 and self._is_told_by(value, node, place) and self._shows(value, node, rounding):
                         recovers[value] = True
         wanted = (self.telling | self.numbers) & self.reached & ~has & ~recovers
         values = np.flatnonzero(wanted)
@@ -119,6 +141,14 @@ class Side:
         if PHASES[phase] == "optimizer":
             return False
         return not any(int(graph.node_phase[reader]) == own for reader in self.readers(value))
+
+    def _shows(self, value: int, node: int, rounding: float) -> bool:
+        """Of a summand: whether a result as large as this would be another one without it. Twice as large a branch
+        beside a residual makes the sum larger by the square of their ratio."""
+        if _SUMS.search(self.graph.node(node).op) is None:
+            return True
+        made = max((float(self.scale[one]) for one in self.rows.made(node) if self.telling[one]), default=0.0)
+        return not self.telling[value] or float(self.scale[value]) ** 2 > rounding * made**2
 
     def steps(self, value: int, other: Side) -> int:
         """How many operators' rounding is in what its operator makes of what it reads."""
@@ -184,6 +214,19 @@ class Side:
         return [used for used in self.rows.used(node) if used != NULL] if node >= 0 else []
 
 
+def coarseness(dtype: str) -> float:
+    """The precision of numbers that are stored in a type: also of whole ones, to which weights are quantized."""
+    found = find(dtype)
+    if (
+        found is not None
+        and found.family in ("int", "uint", "quantized")
+        and found.bits is not None
+        and found.bits <= 8
+    ):
+        return 2.0 ** (1 - found.bits)
+    return _precision(dtype)
+
+
 def _precision(dtype: str) -> float:
     """The distance of neighbouring numbers around 1; 0: no floating-point numbers."""
     known = {"float64": 2.0**-52, "complex128": 2.0**-52, "float32": 2.0**-23, "complex64": 2.0**-23}
@@ -194,4 +237,6 @@ def _precision(dtype: str) -> float:
         return 0.0
     if dtype == "bfloat16":
         return 2.0**-7
-    return 2.0**-10 if found.bits is not None and found.bits >= 16 else 2.0**-2
+    if found.bits is not None and found.bits >= 16:
+        return 2.0**-10
+    return 2.0**-2 if "e5m2" in dtype or (found.bits or 0) < 8 else 2.0**-3
