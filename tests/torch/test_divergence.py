@@ -16,6 +16,8 @@ from ports import BUGS, WORDS, Port, original
 from torch import nn
 
 import opscope
+from opscope.analysis.diff.side_by_side import side_by_side
+from opscope.analysis.values import own_figures
 from opscope.errors import OpscopeError
 from opscope.ir.facts import VALUES
 
@@ -216,3 +218,19 @@ def test_the_command_line(llama: nn.Module, ids: torch.Tensor, truth: opscope.Ca
     text = subprocess.run(args, cwd=tmp_path, capture_output=True, text=True).stdout
     assert "the two diverge" in text
     assert "ports.py" in text
+
+
+def test_two_recordings_beside_each_other_have_their_errors(
+    llama: nn.Module, ids: torch.Tensor, truth: opscope.Capture
+) -> None:
+    port = Port(llama, "another activation")
+    other = recorded(lambda: port(ids))
+    both = side_by_side((truth, truth.stages[0], "a"), (other, other.stages[0], "b"))
+    for stage, op in enumerate(("aten.silu", "aten.gelu")):
+        figures = own_figures(both, stage)["error"].by_node
+        graph = both.stages[stage].graph
+        lost = [graph.node(int(node)) for node in (figures.known & (figures.numbers == 1.0)).nonzero()[0]]
+        assert lost[0].op == op
+        assert figures.known.sum() > 0.7 * graph.n_nodes
+        assert ((figures.numbers < 1e-5) & figures.known).sum() > len(lost)
+    assert any(text.startswith("the two diverge") for text in both.warnings)

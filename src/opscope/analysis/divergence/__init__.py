@@ -9,12 +9,10 @@ operator from which on, along all that is computed from it, nothing has one, alt
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from opscope.ir import Capture, Table, column, frozen
-from opscope.ir.facts import OWN
+from opscope.ir.facts import OWN, VALUES
 
 from .losses import first
 from .matching import Match, match, rounding
@@ -24,12 +22,16 @@ from .results import Place as Place
 from .side import Side
 
 ERROR = "error"  # what the figure is called
+_MOST = 200_000  # operators of two recordings that are compared whenever they are shown beside each other
 
 
 def diverge(a: Capture, b: Capture) -> Divergence:
     """Compare two recordings with `values="stats"`, each in its first stage."""
     left, right = Side(a), Side(b)
-    matches = match(left, right), match(right, left)
+    return _compared(left, right, (match(left, right), match(right, left)))
+
+
+def _compared(left: Side, right: Side, matches: tuple[Match, Match]) -> Divergence:
     if left.is_compiled or right.is_compiled:
         lost = left.lost_ends(matches[0].at >= 0), right.lost_ends(matches[1].at >= 0)
     else:
@@ -41,27 +43,39 @@ def diverge(a: Capture, b: Capture) -> Divergence:
     return Divergence(first(left, right, lost, matches), compared, matched, largest)
 
 
-def with_errors(a: Capture, b: Capture) -> tuple[Capture, Capture]:
-    """Both with a figure of each operator: how far what it makes is from its counterpart in the other, and 1 from where
-    on there is none. Unknown: another way to the same numbers, which have counterparts again."""
-    left, right = Side(a), Side(b)
+def add_errors(both: Capture) -> None:
+    """To two recordings beside each other as the first stages of a capture: of each operator how far what it makes is
+    from its counterpart in the other, and 1 from where on there is none. Unknown: another way to the same numbers,
+    which have counterparts again. Nothing where one of the two has no statistics of what operators made."""
+    graphs = [stage.graph for stage in both.stages[:2]]
+    if (
+        len(graphs) < 2
+        or max(graph.n_nodes for graph in graphs) > _MOST
+        or not all(_is_measured(both, stage) for stage in (0, 1))
+    ):
+        return
+    left, right = Side(both, 0), Side(both, 1)
+    matches = match(left, right), match(right, left)
     allowed = rounding(left, right)
-    return (
-        _with_errors(a, left, match(left, right), allowed),
-        _with_errors(b, right, match(right, left), allowed),
-    )
+    for stage, (side, found) in enumerate(zip((left, right), matches, strict=True)):
+        both.add(_errors(stage, side, found, allowed))
+    both.warnings.append(" ".join(str(_compared(left, right, matches)).split()))
 
 
-def _with_errors(capture: Capture, side: Side, match: Match, allowed: float) -> Capture:
-    has = match.at >= 0
-    found = {value: float(match.error[value]) for value in np.flatnonzero(has & side.telling).tolist()}
-    found |= dict.fromkeys(side.lost(has, allowed), 1.0)
+def _is_measured(capture: Capture, stage: int) -> bool:
+    producer = capture.stages[stage].graph.value_producer
+    tables = capture.facts(VALUES.name, stage)
+    return any("rms" in table.columns and bool((producer[table.index] >= 0).any()) for table in tables)
+
+
+def _errors(stage: int, side: Side, found: Match, allowed: float) -> Table:
+    has = found.at >= 0
+    by_value = {value: float(found.error[value]) for value in np.flatnonzero(has & side.telling).tolist()}
+    by_value |= dict.fromkeys(side.lost(has, allowed), 1.0)
     errors: dict[int, float] = {}
-    for value, error in found.items():
+    for value, error in by_value.items():
         if (node := int(side.graph.value_producer[value])) >= 0:
             errors[node] = max(errors.get(node, 0.0), error)
     nodes = sorted(errors)
     figures = column(np.array([errors[node] for node in nodes]), "relative")
-    told = replace(capture, tables=dict(capture.tables))
-    told.add(Table(0, "node", frozen(nodes), {ERROR: figures}, OWN.name))
-    return told
+    return Table(stage, "node", frozen(nodes), {ERROR: figures}, OWN.name)

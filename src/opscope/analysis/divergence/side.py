@@ -31,15 +31,15 @@ _KEEPING = ("aten.detach", "aten.alias", "aten.view")  # what keeps tensors for 
 class Side:
     """One recording, by value: size, statistics, precision, hash."""
 
-    def __init__(self, capture: Capture) -> None:
-        self.graph = graph = capture.graph
+    def __init__(self, capture: Capture, stage: int = 0) -> None:
+        self.graph = graph = capture.stages[stage].graph
         self.rows = Rows(graph)
         count = graph.n_values
         self.figures: Floats = np.full((count, len(FIGURES)), np.nan)
         self.has_inf = np.zeros(count, dtype=bool)
         self.hash: list[str] = [""] * count
         found = False
-        for table in capture.facts(VALUES.name, 0):
+        for table in capture.facts(VALUES.name, stage):
             for place, name in enumerate(FIGURES):
                 column = table.columns.get(name)
                 if column is not None:
