@@ -13,6 +13,7 @@ import pytest
 
 import opscope
 from opscope import ops
+from opscope.analysis.weights import weights
 from opscope.compat.megengine import network_visualize, visualize
 from opscope.compat.megengine.arrays import load_arrays
 from opscope.compat.megengine.operators import Listed, flops
@@ -276,3 +277,14 @@ def test_costs(op: str, inputs: Any, out: Any, attrs: Any, cost: tuple[int, int]
     given = [ops.Argument(str(i), Type("float32", shape)) for i, shape in enumerate(inputs)]
     found = ops.cost_of("megengine", op, given, [Type("float32", out)], attrs)
     assert (found.how == "unknown") if cost is None else (found.macs, found.other) == cost
+
+
+def test_statistics_of_weights_as_facts() -> None:
+    path = DATA / "resnet18_w8.mge"
+    known = statistics(str(path))
+    found = {one.name: one.figures for one in weights(opscope.open(path, weights=True))}
+    assert len(found) > 60
+    for name, figures in found.items():
+        expected = known[name]
+        assert expected is not None
+        assert figures["mean"] == pytest.approx(expected.mean, abs=1e-7)

@@ -16,6 +16,8 @@ from ports import BUGS, WORDS, Port, original
 from torch import nn
 
 import opscope
+from opscope.analysis.diff.side_by_side import side_by_side
+from opscope.analysis.values import own_figures
 from opscope.errors import OpscopeError
 from opscope.ir.facts import VALUES
 
@@ -91,6 +93,45 @@ def test_coarser_numbers_of_the_whole_are_no_bug(llama: nn.Module, ids: torch.Te
     coarse = original().bfloat16()
     found = opscope.diverge(truth, recorded(lambda: coarse(ids, use_cache=False)))
     assert found.first is None, found
+
+
+class Coarse(nn.Module):
+    """A linear layer that computes with float8 weights and inputs, as training in float8 does."""
+
+    def __init__(self, theirs: nn.Linear, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype, self.scale = dtype, theirs.weight.detach().abs().max() / torch.finfo(dtype).max
+        self.register_buffer("weight", (theirs.weight.detach() / self.scale).to(dtype))
+        self.bias = theirs.bias
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scale = x.abs().amax() / torch.finfo(self.dtype).max
+        x = (x / scale).to(self.dtype).to(x.dtype) * scale
+        return nn.functional.linear(x, self.weight.to(x.dtype) * self.scale, self.bias)
+
+
+def coarse(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    for name, child in list(model.named_children()):
+        if isinstance(child, nn.Linear):
+            setattr(model, name, Coarse(child, dtype))
+        else:
+            coarse(child, dtype)
+    return model
+
+
+@pytest.mark.parametrize("other", [torch.float32, torch.bfloat16])
+def test_what_float8_rounds_is_no_bug(
+    other: torch.dtype, llama: nn.Module, ids: torch.Tensor, truth: opscope.Capture
+) -> None:
+    port = coarse(original().to(other), torch.float8_e4m3fn)
+    found = opscope.diverge(truth, recorded(lambda: port(ids, use_cache=False)))
+    assert found.first is None, found
+    assert found.error > 1e-3
+    port.model.layers[1].mlp.act_fn = nn.Tanh()
+    found = opscope.diverge(truth, recorded(lambda: port(ids, use_cache=False)))
+    assert found.first is not None
+    assert found.first.a is not None
+    assert "layers/1/mlp" in found.first.a.path, found
 
 
 def test_models_that_can_run_again_show_their_numbers() -> None:
@@ -177,3 +218,19 @@ def test_the_command_line(llama: nn.Module, ids: torch.Tensor, truth: opscope.Ca
     text = subprocess.run(args, cwd=tmp_path, capture_output=True, text=True).stdout
     assert "the two diverge" in text
     assert "ports.py" in text
+
+
+def test_two_recordings_beside_each_other_have_their_errors(
+    llama: nn.Module, ids: torch.Tensor, truth: opscope.Capture
+) -> None:
+    port = Port(llama, "another activation")
+    other = recorded(lambda: port(ids))
+    both = side_by_side((truth, truth.stages[0], "a"), (other, other.stages[0], "b"))
+    for stage, op in enumerate(("aten.silu", "aten.gelu")):
+        figures = own_figures(both, stage)["error"].by_node
+        graph = both.stages[stage].graph
+        lost = [graph.node(int(node)) for node in (figures.known & (figures.numbers == 1.0)).nonzero()[0]]
+        assert lost[0].op == op
+        assert figures.known.sum() > 0.7 * graph.n_nodes
+        assert ((figures.numbers < 1e-5) & figures.known).sum() > len(lost)
+    assert any(text.startswith("the two diverge") for text in both.warnings)

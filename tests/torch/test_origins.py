@@ -441,3 +441,16 @@ def test_a_program_that_goes_on_after_an_exception_has_no_failed_operator() -> N
         except RuntimeError:
             torch.ones(2) + 1
     assert not any("failed" in node.attrs for node in capture.graph.nodes)
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit])
+def test_what_ends_a_program_leaves_what_ran(ending: type[BaseException]) -> None:
+    def stop(y: torch.Tensor) -> torch.Tensor:
+        raise ending("enough")
+
+    model = Layer(stop)
+    with pytest.raises(ending), opscope.record(model, values="stats") as capture:
+        model(torch.ones(2, 4))
+    assert capture.graph.n_nodes >= 2
+    assert ending.__name__ in capture.all_warnings()[0]
+    assert not capture.origins()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -20,73 +19,17 @@ from opscope.ir.facts import VALUES
 from opscope.ir.pools import text_to_attrs
 from opscope.ir.rows import Rows
 
+from .origin import Origin as Origin
+from .origin import Seen as Seen
+from .shaped import reads_shape_alone
+
 _FINITE, _MEANT, _BAD = range(3)
 _FILLS = re.compile(
     r"(?:^|\.)(?:masked_fill|full|full_like|new_full|fill|fill_diagonal|scalar_tensor|where|constant_pad_nd|lift_fresh"
     r"|lift_fresh_copy|_assert_\w+|tensor|index_fill|masked_scatter|triu|tril)_?(?:\.|$)"
 )
-_SHAPED = re.compile(r"(?:^|\.)(?:ones|zeros|full|empty|new_\w+|rand\w*)_like")  # they read a shape alone
 _KEPT = ("parameter", "buffer", "state")
 _SHOWN = ("min", "max", "mean", "rms", "nan", "inf", "zeros")
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A tensor that an operator read or made: what it is called, its type, and its statistics as far as known."""
-
-    name: str
-    type: str
-    figures: dict[str, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "type": self.type, **{name: _plain(f) for name, f in self.figures.items()}}
-
-
-@dataclass(frozen=True)
-class Origin:
-    """An operator that made numbers that are not finite of finite ones; or a parameter, a buffer or an input that came
-    with them (then `op` is its role, and `name` what it is called)."""
-
-    op: str
-    path: str
-    phase: str
-    file: str
-    line: int
-    kind: str  # "nan" or "inf"
-    inputs: list[Seen] = field(default_factory=list[Seen])
-    outputs: list[Seen] = field(default_factory=list[Seen])
-    name: str = ""
-    node: int = -1  # -1: it is a value from outside
-    forward: Origin | None = None  # of an operator of the backward pass: what it differentiates
-    spread: int = 0  # how many operators after it got what it made
-    # It went nowhere: all that read it made finite numbers of it, and nothing that came to stay is due to it.
-    absorbed: bool = False
-    value: int = -1  # in which they appear first
-    story: list[int] = field(default_factory=list[int])  # the operators on the way to where it ended
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "op": self.op,
-            "path": self.path,
-            "phase": self.phase,
-            "file": self.file,
-            "line": self.line,
-            "kind": self.kind,
-            "name": self.name,
-            "node": self.node,
-            "inputs": [seen.to_dict() for seen in self.inputs],
-            "outputs": [seen.to_dict() for seen in self.outputs],
-            "forward": self.forward.to_dict() if self.forward is not None else None,
-            "spread": self.spread,
-            "absorbed": self.absorbed,
-            "story": self.story,
-        }
-
-    def __str__(self) -> str:
-        where = f" at {self.file}:{self.line}" if self.file else ""
-        called = f" {self.name}" if self.name else ""
-        inside = f" in {self.path}" if self.path else ""
-        return f"{self.kind}: {self.op}{called}{inside} ({self.phase}){where}"
 
 
 class _Figures(NamedTuple):
@@ -233,7 +176,7 @@ class _Search:
         for node in self._readers(value):
             if phase >= 0 and int(graph.node_phase[node]) != phase:
                 continue
-            if _SHAPED.search(graph.node(node).op) is None and any(
+            if not reads_shape_alone(graph.node(node).op) and any(
                 self.figures.nan[made] >= 0 and self._is_float(made) for made in self.rows.made(node)
             ):
                 return False
@@ -400,7 +343,3 @@ def _numbers(value: Any) -> Iterator[Any]:
             yield from _numbers(item)
     else:
         yield value
-
-
-def _plain(figure: float) -> float | int | str:
-    return str(figure) if not math.isfinite(figure) else int(figure) if figure == int(figure) else figure

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opscope.ir import PHASES, ROLES, Capture, Graph, Stage
+from opscope.ir import PHASES, ROLES, Capture, Graph
 from opscope.ir.attributes import COPIES_FOR
 from opscope.ir.facts import BREAKS, PROFILE, RECOMPILES, SPLIT
 from opscope.ir.relations import Groups
@@ -16,6 +16,7 @@ from opscope.ir.relations import Groups
 from .costs.operators import sum_by
 from .joining.by_size import memory_summary as memory_summary
 from .times import in_seconds
+from .weights import weights
 
 
 def info(capture: Capture) -> dict[str, Any]:
@@ -30,11 +31,12 @@ def info(capture: Capture) -> dict[str, Any]:
         **({"profile": found} if (found := profile(capture)) is not None else {}),
         **({"memory": held} if (held := memory_summary(capture)) is not None else {}),
         "warnings": list(capture.warnings),
-        "stages": [_stage(capture, stage) for stage in capture.stages],
+        "stages": [_stage(capture, number) for number in range(len(capture.stages))],
     }
 
 
-def _stage(capture: Capture, stage: Stage) -> dict[str, Any]:
+def _stage(capture: Capture, number: int) -> dict[str, Any]:
+    stage = capture.stages[number]
     graph = stage.graph
     return {
         "name": stage.name,
@@ -45,6 +47,7 @@ def _stage(capture: Capture, stage: Stage) -> dict[str, Any]:
         "edges": graph.n_edges,
         "scopes": len(used_scopes(graph)),
         "phases": phase_counts(graph),
+        **({"weights": [one.to_dict() for one in known]} if (known := weights(capture, number)) else {}),
         "links": {kind: len(links) for kind, links in graph.links.items()},
         "groups": {kind: len(groups) for kind, groups in graph.groups.items()},
         "coverage": coverage(graph),

@@ -16,8 +16,9 @@ from rich.tree import Tree as Branches
 from opscope import ops
 from opscope.analysis import summary
 from opscope.analysis.costs.rollup import Tree
+from opscope.analysis.weights import Weight, weights
 from opscope.export.cost_tables import seconds, short
-from opscope.ir import PHASES, Capture, Graph, Stage, scope_label
+from opscope.ir import PHASES, Capture, Graph, scope_label
 from opscope.ir.graph import Csr
 from opscope.ir.widths import cut
 
@@ -36,6 +37,7 @@ _MOST_MODULES = 200  # of one module
 _MOST_STAGES = 200
 _MOST_WARNINGS = 200
 _MOST_UNPLACED = 10
+_MOST_WEIGHTS = 40
 
 
 def console() -> Console:
@@ -49,12 +51,12 @@ def console() -> Console:
 def describe(capture: Capture, title: str) -> RenderableType:
     parts: list[RenderableType] = [_title(capture, title)]
     stages = capture.stages
-    for stage in stages[: _MOST_STAGES - 1]:
-        parts.append(_stage(capture, stage))
+    for number in range(min(len(stages), _MOST_STAGES - 1)):
+        parts.append(_stage(capture, number))
     if len(stages) > _MOST_STAGES:
         parts.append(Text(f"\n… {len(stages) - _MOST_STAGES:,} more stages …", style="dim"))
-    for stage in stages[_MOST_STAGES - 1 :][-1:]:
-        parts.append(_stage(capture, stage))
+    if len(stages) >= _MOST_STAGES:
+        parts.append(_stage(capture, len(stages) - 1))
     if (measured := summary.profile(capture)) is not None:
         parts += [_heading("Profile", "what of it has a place in the graph"), _profile(measured)]
     if (held := summary.memory_summary(capture)) is not None:
@@ -75,7 +77,8 @@ def _title(capture: Capture, title: str) -> Text:
     return line
 
 
-def _stage(capture: Capture, stage: Stage) -> RenderableType:
+def _stage(capture: Capture, number: int) -> RenderableType:
+    stage = capture.stages[number]
     graph = stage.graph
     parts: list[RenderableType] = []
     if len(capture.stages) > 1:
@@ -86,6 +89,8 @@ def _stage(capture: Capture, stage: Stage) -> RenderableType:
         parts += [_heading("Phases", "operators in each phase"), _phases(graph)]
         parts += [_heading("Modules", "with the operators that run in them"), _modules(graph)]
         parts += [_heading("Operators", "the most frequent ones"), _ops(graph)]
+    if known := weights(capture, number):
+        parts += [_heading("Weights", "their numbers; first those that are not finite"), _weights(known)]
     return Group(*parts)
 
 
@@ -117,6 +122,23 @@ def _facts(graph: Graph) -> RenderableType:
         grid.add_row("", f"{kernels.fused:,} fuse several operators (up to {kernels.largest})")
         if kernels.repeated:
             grid.add_row("", f"{kernels.repeated:,} operators ran in more than one kernel")
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _weights(known: list[Weight]) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    for name in ("name", "type", "min", "max", "mean", "rms", "zeros", ""):
+        grid.add_column(name, justify="left" if name in ("name", "type", "") else "right")
+    grid.add_row("", "", *("min", "max", "mean", "rms", "zeros"), "", style="dim")
+    ordered = sorted(known, key=lambda one: not one.is_bad)
+    for one in ordered[:_MOST_WEIGHTS]:
+        zeros = one.figures.get("zeros", 0) / one.elements if one.elements else 0.0
+        bad = ", ".join(f"{int(n):,} {word}" for word in ("nan", "inf") if (n := one.figures.get(word, 0)))
+        figures = [f"{one.figures[name]:.3g}" if name in one.figures else "?" for name in ("min", "max", "mean", "rms")]
+        name, kind = clipped(one.name, 44), clipped(one.type, 28)
+        grid.add_row(name, Text(kind, style="dim"), *figures, f"{zeros:.0%}", Text(bad, style="bold red"))
+    if len(known) > _MOST_WEIGHTS:
+        grid.add_row(Text(f"… and {len(known) - _MOST_WEIGHTS:,} more (--json has all)", style="dim"))
     return Padding(grid, (0, 0, 0, 2))
 
 

@@ -15,7 +15,6 @@ from opscope.analysis.diff.kernels import KernelDiff, compare_kernels
 from opscope.analysis.diff.limits import FIGURES, TIME, Limit, exceeded, parse
 from opscope.analysis.diff.report import Compared, Line, headline, lines
 from opscope.analysis.diff.times import compare_times, exceeded_time
-from opscope.analysis.divergence import with_errors
 from opscope.capture import Capture
 from opscope.diffing import along_stages, between, diff, ends
 from opscope.errors import OpscopeError
@@ -154,8 +153,7 @@ def _values(
     if out is not None:
         from opscope.export.html import render_compared
 
-        left, right = with_errors(a, b)
-        text = render_compared((left, left.stages[0], "a"), (right, right.stages[0], "b"), f"{out.stem}")
+        text = render_compared((a, a.stages[0], "a"), (b, b.stages[0], "b"), f"{out.stem}")
         with replacing(out) as file:
             file.write(text.encode("utf-8", "backslashreplace"))
         click.echo(f"{out}: written", err=True)

@@ -106,10 +106,12 @@ class Recording(Generic[Into]):
         if kind is None:
             capture = session.finish()
             self._into.fill(capture if session.measured is None else self._join(capture, session.measured))
-        elif error is not None and issubclass(kind, Exception):
-            with suppress(Exception):  # the user's own exception is what counts
-                self._into.fill(_failed(session, error))
-            session.abort()
+        elif error is not None and issubclass(kind, Exception | KeyboardInterrupt | SystemExit):
+            try:
+                with suppress(Exception):  # the user's own exception is what counts
+                    self._into.fill(_failed(session, error))
+            finally:  # he may press Ctrl-C again
+                session.abort()
         else:
             session.abort()
 

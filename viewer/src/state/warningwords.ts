@@ -8,6 +8,9 @@ const SAID: [english: string, chinese: string][] = [
   ['the seconds of the passes were taken from {}', '各 pass 的用时取自 {}'],
   ['files of the passes {} are not in the folder', '文件夹中缺少这些 pass 的文件：{}'],
   ['kernel times were taken from {}', '内核时间取自 {}'],
+  ['{} of {} weights have no statistics', '{1} 个权重中有 {0} 个没有统计信息'],
+  ['statistics of weights are not read from files of torch 2.6 and before', 'torch 2.6 及更早版本的文件不读取权重统计信息'],
+  ['no statistics of weights: {} files hold none that can be read', '没有权重统计信息：{} 文件中没有可读取的权重'],
   ['{} never ran: their place in the order is not known', '{}从未运行，执行次序未知'],
   [
     '{} read {} times were made before the recording began: their names, shapes and types are not in the trace',

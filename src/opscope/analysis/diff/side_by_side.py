@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opscope.analysis.divergence import add_errors
 from opscope.ir import Capture, Origin, Pools, Stage
 from opscope.ir.facts import CHANGES, FACTS
 from opscope.ir.repool import Repooled
@@ -10,7 +11,8 @@ from opscope.ir.repool import Repooled
 def side_by_side(before: tuple[Capture, Stage, str], after: tuple[Capture, Stage, str]) -> Capture:
     """Two stages, of one capture or of two, as a capture of its own: the second was made from the first.
 
-    Each is given with the name to show. `annotate` adds what is different.
+    Each is given with the name to show. `annotate` adds what is different in structure; of two recordings with
+    statistics, each operator has its error.
     """
     both = Capture(pools=Pools())
     for number, (capture, stage, name) in enumerate((before, after)):
@@ -30,6 +32,7 @@ def side_by_side(before: tuple[Capture, Stage, str], after: tuple[Capture, Stage
     alike = first.framework == second.framework and first.version == second.version
     # The page begins such a capture at what is different.
     both.origin = Origin(first.format, first.framework, first.version if alike else "", "compared")
+    add_errors(both)
     return both
 
 

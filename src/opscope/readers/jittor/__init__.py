@@ -58,11 +58,13 @@ def from_dump(
     room: int | None = None,
     stage: str = STAGE,
     pools: Pools | None = None,
+    figures: bool = False,
 ) -> Capture:
     """A capture from what `jt.dump_trace_data()` returned.
 
     `known` describes variables made before the recording began, by Jittor's id; `report` is what
     `jt.profile_scope` gave for the same run. Captures that are to be stages of one take the same `pools`.
+    With `figures`, numbers become statistics and are not kept.
     """
     pools = pools if pools is not None else Pools()
     dump = parse(data, room)
@@ -71,7 +73,7 @@ def from_dump(
     files = file_table(dump)
     if files is not None:
         tables[FILES.name] = files
-    values = value_table(dump, built)
+    values = value_table(dump, built, figures)
     if values is not None:
         tables[VALUES] = values
     warnings = list(built.warnings)

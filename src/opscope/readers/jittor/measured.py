@@ -11,7 +11,8 @@ import numpy as np
 from opscope.ir import Column, Table, column
 from opscope.ir.columns import frozen
 from opscope.ir.facts import FILES, IDS
-from opscope.ir.measurements import Measured, statistics_of, times_table, values_table
+from opscope.ir.measurements import Figures, Measured, figures_table, statistics_of, times_table, values_table
+from opscope.ir.tally import figures_of
 
 from .build import Built
 from .dump import Dump
@@ -38,14 +39,25 @@ def file_table(dump: Dump) -> Table | None:
     return Table(0, "group:kernel", frozen(range(len(files))), {"file": named}, FILES.name)
 
 
-def value_table(dump: Dump, built: Built) -> Table | None:
-    """The values that a trace with trace_var_data holds. Variables without them are not in the table."""
+def value_table(dump: Dump, built: Built, figures: bool = False) -> Table | None:
+    """The values that a trace with trace_var_data holds, or their figures alone. Variables without them are not in the
+    table."""
     found: dict[int, Measured] = {}
+    only: dict[int, Figures] = {}
     for value, jittor_id in enumerate(built.value_ids):
         var = dump.vars.get(jittor_id)
         numbers = _numbers(var.data) if var is not None and var.data is not None else None
-        if numbers is not None:
-            found[value] = Measured(statistics_of(np.array(numbers, dtype=np.float64)), numbers)
+        if numbers is None:
+            continue
+        array = np.array(numbers, dtype=np.float64)
+        if figures:
+            known = figures_of([array], built.graph.value(value).type.dtype)
+            if known is not None:
+                only[value] = known._replace(hash="")  # Jittor wrote them as text, to a few digits
+        else:
+            found[value] = Measured(statistics_of(array), numbers)
+    if only:
+        return figures_table(0, only)
     return values_table(0, found) if found else None
 
 

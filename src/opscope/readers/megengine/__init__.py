@@ -23,7 +23,14 @@ def match(source: Source) -> bool:
 
 def read(source: Source, options: Options) -> Capture:
     with mapped(source) as (data, size):
-        return capture_of(decoded(source, data, size), source.name)
+        model = decoded(source, data, size)
+        building = Building(model, Pools())
+        capture = _capture(model, building)
+        if options.weights:
+            from .weights import add_statistics
+
+            add_statistics(capture, data, building.weights)
+        return capture
 
 
 def decoded(source: Source, data: Pages | Whole, size: int) -> Model:
@@ -35,12 +42,14 @@ def decoded(source: Source, data: Pages | Whole, size: int) -> Model:
 
 
 def capture_of(model: Model, name: str = "") -> Capture:
-    pools = Pools()
-    building = Building(model, pools)
+    return _capture(model, Building(model, Pools()))
+
+
+def _capture(model: Model, building: Building) -> Capture:
     graph = building.build()
     stage = Stage("model", graph, listings={"metadata": _metadata(model)}, warnings=tuple(building.warnings))
     return Capture(
-        pools=pools,
+        pools=building.b.pools,
         stages=[stage],
         tables=building.tables(),
         origin=Origin(format=NAME, framework="megengine", version=version_text(model.version), how="file"),

@@ -34,7 +34,7 @@ class Building:
         self.shapes: dict[int, tuple[int, ...] | None] = {}
         self.reaches: dict[int, Reach] = {}
         self.nodes: list[Operator] = []
-        self.weights: list[tuple[int, Span]] = []
+        self.weights: list[tuple[int, Tensor]] = []
         self.unknown: dict[str, int] = {}
         self.missing = 0
         self._scopes: list[int] = []  # by node
@@ -76,7 +76,7 @@ class Building:
             else:
                 value = self.b.value(type_, name=name, role=_role(name, tensor))
             if tensor is not None and tensor.data is not None:
-                self.weights.append((value, tensor.data))
+                self.weights.append((value, tensor))
             self._made(number, value, dtype, shape)
 
     def _node(self, operator: Operator) -> None:
@@ -163,14 +163,15 @@ class Building:
     def tables(self) -> dict[str, Table]:
         """Where the weights lie in the file, what quantized numbers mean, and how far each operator sees."""
         made: dict[str, Table] = {}
-        if self.weights:
+        spans = [(value, tensor.data) for value, tensor in self.weights if tensor.data is not None]
+        if spans:
             made["weights in the file"] = Table(
                 0,
                 "value",
-                frozen([value for value, _ in self.weights]),
+                frozen([value for value, _ in spans]),
                 {
-                    "offset": column(np.array([span.at for _, span in self.weights], dtype=np.int64)),
-                    "size": column(np.array([span.size for _, span in self.weights], dtype=np.int64), "B"),
+                    "offset": column(np.array([span.at for _, span in spans], dtype=np.int64)),
+                    "size": column(np.array([span.size for _, span in spans], dtype=np.int64), "B"),
                 },
             )
         quantized = [

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from opscope.ir import Capture
+from opscope.ir.measurements import Figures, figures_table
+from opscope.ir.tally import figures_of
 from opscope.readers.source import Source
 
 from . import decoded, mapped
@@ -45,6 +48,29 @@ def statistics(path: str) -> dict[str, Statistics | None]:
                 name = (variable.name if variable else "") or tensor.name or operator.name or str(number)
                 found[name] = of_tensor(data, tensor)
     return found
+
+
+def add_statistics(capture: Capture, data: Pages | Whole, weights: Sequence[tuple[int, Tensor]]) -> None:
+    """The figures of the weights, by the values that they are."""
+    found = {value: known for value, tensor in weights if (known := figures(data, tensor)) is not None}
+    if found:
+        capture.add(figures_table(0, found))
+    if len(found) < len(weights):
+        capture.warnings.append(f"{len(weights) - len(found)} of {len(weights)} weights have no statistics")
+
+
+def figures(data: Pages | Whole, tensor: Tensor) -> Figures | None:
+    """Of the numbers that are meant, as a table of values has them."""
+    kind = _NUMPY.get(tensor.dtype.name)
+    count = math.prod(tensor.shape)
+    if kind is None or tensor.data is None or tensor.data.size < count * np.dtype(kind).itemsize:
+        return None
+    if tensor.dtype.scale is not None:
+        return figures_of(_pieces(data, tensor, kind, count), "float64")
+    width = np.dtype(kind).itemsize
+    at, size = tensor.data.at, count * width
+    raw = (bytes(data[first : min(first + _PIECE, at + size)]) for first in range(at, at + size, _PIECE))
+    return figures_of(raw, tensor.dtype.name, count)
 
 
 def of_tensor(data: Pages | Whole, tensor: Tensor) -> Statistics | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from opscope.wire.archive import Archive, open_zip
 
 Result = TypeVar("Result")
 
-_LARGEST = 1 << 30  # of what is parsed; weights are never read
+_LARGEST = 1 << 30  # of what is parsed; weights are not, and read only on request
 
 
 def member_names(source: Source) -> list[str]:
@@ -51,6 +51,10 @@ class TorchArchive:
         if name in self and self.size(name) > largest:
             raise BadInput(f"member {name} claims {self.size(name):,} bytes; {largest:,} are the most")
         return self._archive.read(self.prefix + name)
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """A member of any size, bit by bit."""
+        return self._archive.pieces(self.prefix + name)
 
     def text(self, name: str) -> str:
         return self.read(name).decode("utf-8", "replace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, cast
 
 from opscope.errors import BadInput
@@ -13,6 +14,8 @@ from opscope.readers.source import Options, Source
 
 from .archive import TorchArchive, member_names, reading
 from .program import Program
+from .schema import LARGEST_DIM, Json, dtype, items
+from .weights import Stored, statistics
 
 NAME = "pt2"
 _LEGACY = "serialized_exported_program.json"
@@ -36,13 +39,16 @@ def read(source: Source, options: Options) -> Capture:
     if not source.head.startswith(b"PK"):
         text = source.read(json_text.LARGEST)
         return reading(source, "not an exported program", lambda: _capture({"model": text}, {}))
-    return reading(source, "not an exported program", lambda: _read(source))
+    return reading(source, "not an exported program", lambda: _read(source, options.weights))
 
 
-def _read(source: Source) -> Capture:
+def _read(source: Source, with_weights: bool) -> Capture:
     with TorchArchive.of(source) as archive:
         if _LEGACY in archive:
-            return _capture({"model": archive.read(_LEGACY)}, {})
+            capture = _capture({"model": archive.read(_LEGACY)}, {})
+            if with_weights:
+                capture.warnings.append("statistics of weights are not read from files of torch 2.6 and before")
+            return capture
         found = {match[1]: name for name in archive.names if (match := _MODELS.fullmatch(name))}
         if not found:
             if any("aotinductor" in name for name in archive.names):
@@ -53,23 +59,60 @@ def _read(source: Source) -> Capture:
             raise BadInput(f"no models/*.json in it (found: {', '.join(archive.names[:5])[:200]})")
         if len(found) > _MOST_MODELS:
             raise BadInput(f"it has {len(found):,} models; {_MOST_MODELS} are the most")
-        weights: dict[str, dict[str, str]] = {}
+        weights: dict[str, dict[str, Json]] = {}
         for model in found:
             weights[model] = {}
             for kind in ("weights", "constants"):
                 config = f"data/{kind}/{model}_{kind}_config.json"
                 if config in archive:
-                    weights[model] |= _files(archive.read(config), kind)
-        return _capture({model: archive.read(name) for model, name in found.items()}, weights)
+                    weights[model] |= _entries(archive.read(config), kind)
+        capture = _capture({model: archive.read(name) for model, name in found.items()}, weights)
+        if with_weights:
+            for stage, entries in enumerate(weights.values()):
+                _add_statistics(capture, archive, stage, entries)
+        return capture
 
 
-def _capture(models: dict[str, bytes], weights: dict[str, dict[str, str]]) -> Capture:
+def _add_statistics(capture: Capture, archive: TorchArchive, stage: int, entries: Mapping[str, Json]) -> None:
+    graph = capture.stages[stage].graph
+    names = [graph.pools.strings[name] for name in graph.value_name[graph.inputs].tolist()]
+    tensors = {
+        value: stored
+        for value, name in zip(graph.inputs.tolist(), names, strict=True)
+        if (entry := entries.get(name)) is not None and (stored := _stored(entry)) is not None
+    }
+    table, missing = statistics(archive, stage, tensors)
+    if table is not None:
+        capture.add(table)
+    held = sum(name in entries for name in names)
+    if missing or len(tensors) < held:
+        capture.warnings.append(f"{len(missing) or held - len(tensors)} of {held} weights have no statistics")
+
+
+def _stored(entry: Json) -> Stored | None:
+    """Where a weight lies; None: in a way that is not simply numbers."""
+    meta = entry.get("tensor_meta")
+    if entry.get("use_pickle") or not isinstance(meta, dict):
+        return None
+    found = cast("Json", meta)
+    lists = [
+        [size.get("as_int") for size in items(found.get(key))]  # all of them are known: a weight is there
+        for key in ("sizes", "strides")
+    ]
+    offset = cast("Json", found.get("storage_offset") or {}).get("as_int")
+    if not all(type(size) is int and 0 <= size < LARGEST_DIM for sizes in (*lists, [offset]) for size in sizes):
+        return None
+    return Stored(f"data/{entry['file']}", dtype(found.get("dtype")), *lists, offset)  # type: ignore[arg-type]
+
+
+def _capture(models: dict[str, bytes], weights: Mapping[str, Mapping[str, Json]]) -> Capture:
     pools = Pools()
     stages: list[Stage] = []
     versions: dict[str, None] = {}
     for name, text in models.items():
         program = parsed(text)
-        building = Program(program, pools, weights.get(name, {}))
+        files = {weight: str(entry["file"]) for weight, entry in weights.get(name, {}).items()}
+        building = Program(program, pools, files)
         graph = building.build()
         version = program.get("torch_version")
         versions[version if isinstance(version, str) else ""] = None
@@ -97,16 +140,16 @@ def parsed(text: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def _files(text: bytes, kind: str) -> dict[str, str]:
-    """Which file each weight lies in, by its name; tied weights lie in the same."""
+def _entries(text: bytes, kind: str) -> dict[str, Json]:
+    """What is said of each weight, by its name; tied weights have the same `file`."""
     config = parsed(text).get("config")
     if not isinstance(config, dict):
         return {}
     entries = cast("dict[str, Any]", config)
     return {
-        name: f"{kind}/{path}"
+        name: {**cast("Json", entry), "file": f"{kind}/{path}"}
         for name, entry in entries.items()
-        if isinstance(entry, dict) and isinstance(path := cast("dict[str, Any]", entry).get("path_name"), str)
+        if isinstance(entry, dict) and isinstance(path := cast("Json", entry).get("path_name"), str)
     }
 
 

@@ -42,7 +42,7 @@ def start(options: Options) -> Session:
     caller, model = options.caller, options.model
     roots = _roots(jt, caller, *_each(model), *_each(options.optimizer))
     main = model if isinstance(model, jt.Module) else None
-    return Session(jt, roots, caller, model=main, values=bool(options.values), times=bool(options.times))
+    return Session(jt, roots, caller, model=main, values=options.values, times=bool(options.times))
 
 
 def tensor(array: npt.NDArray[np.generic], dtype: str) -> Any:

@@ -15,6 +15,7 @@ from opscope.ir import Capture, Pools
 from opscope.readers.jittor import KnownVar, from_dump
 from opscope.sources import embed, exact
 from opscope.tracers import session
+from opscope.tracers.contract import STATISTICS
 from opscope.tracers.frames import frame_at
 from opscope.tracers.session import NothingRecorded
 
@@ -55,13 +56,14 @@ class Session(session.Session):
         *,
         model: Any = None,
         arguments: Sequence[tuple[str, Any]] = (),
-        values: bool = False,
+        values: bool | str = False,
         times: bool = False,
     ) -> None:
         self._jt = jt
         self._base = depth_of(caller)
         self._model: Callable[[], Any] = weakref.ref(model) if model is not None else lambda: None
         self._parts: list[Part] = []
+        self._figures = values == STATISTICS
         self._warnings: list[str] = []
         self._flags: dict[str, int] = {}
         self._patched: list[tuple[Any, str, Any]] = []
@@ -73,7 +75,7 @@ class Session(session.Session):
         self._on = False
         self.open()
         try:
-            self._begin(arguments, caller, values, times)
+            self._begin(arguments, caller, bool(values), times)
         except BaseException:
             self.abort()
             raise
@@ -243,6 +245,7 @@ class Session(session.Session):
                     report=self._report,
                     stage=name,
                     pools=pools,
+                    figures=self._figures,
                 )
             )
         capture = joined(captures)

@@ -82,7 +82,7 @@ def start(options: Options) -> Session:
     return Session(
         options.caller,
         layers=layers_in(options.caller, options.model),
-        values=bool(options.values),
+        values=options.values,
         times=bool(options.times),
         steps=options.steps,
     )

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from opscope.ir import Capture, GraphBuilder, Origin, Pools, Stage
-from opscope.ir.measurements import TIMES, VALUES, Measured, times_table, values_table
+from opscope.ir.measurements import TIMES, VALUES, Figures, Measured, figures_table, times_table, values_table
 from opscope.readers.paddle.backward import Edge, Placing, gradient_table, in_order, layer_scope
 from opscope.readers.paddle.names import forward_op
 from opscope.tracers.steps import step_ends
@@ -116,6 +116,17 @@ class Assembly:
         """By value: results of operators, and gradients."""
         found = {self.values[i]: row for i, row in self.recorder.measured.items() if i in self.values}
         by_edge = {edge: row for watched in self.recorder.passes for edge, row in watched.measured.items()}
+        return found | {value: by_edge[id(edge)] for value, edge in self.gradients if id(edge) in by_edge}
+
+    def figures(self) -> dict[int, Figures]:
+        """The same with `values="stats"`."""
+        taken = self.recorder.gradients  # by an optimizer: it saw what the backward pass had left
+        found = {
+            self._gradient(i) if i in taken else self.values[i]: row
+            for i, row in self.recorder.figures.items()
+            if i in self.values
+        }
+        by_edge = {edge: row for watched in self.recorder.passes for edge, row in watched.figures.items()}
         return found | {value: by_edge[id(edge)] for value, edge in self.gradients if id(edge) in by_edge}
 
     # -- values -----------------------------------------------------------------------------------
@@ -259,4 +270,6 @@ def capture_of(assembly: Assembly, how: str, stage: str) -> Capture:
         capture.tables[TIMES] = times_table(0, "node", rows, nanoseconds, [row in seconds for row in rows])
     if measured:
         capture.tables[VALUES] = values_table(0, measured)
+    if figures := assembly.figures():
+        capture.tables[VALUES] = figures_table(0, figures)
     return capture

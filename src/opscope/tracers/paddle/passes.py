@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
-from opscope.ir.measurements import Measured, first_of, statistics_of
+from opscope.ir.measurements import Figures, Measured, first_of, statistics_of
+from opscope.ir.tally import figures_of
 from opscope.readers.paddle.backward import FIGURES, Edge, GradNode, types_from_leaves
+from opscope.tracers.contract import STATISTICS
 
 from . import private
 from .measuring import numbers_of
@@ -37,7 +39,7 @@ class Pass:
         tensors: Iterable[Any],
         *,
         statistics: bool = False,
-        values: bool = False,
+        values: bool | str = False,
         clock: Callable[[], float] | None = None,
         tick: Callable[[], int] | None = None,
         others: Container[int] | None = None,
@@ -46,12 +48,13 @@ class Pass:
 
         `others`: pointers of the nodes that others have hooks on, where that is known: only there tensors
         are handed back."""
-        self._statistics = statistics or values
+        self._statistics = statistics or bool(values)
         self._values = values
         self._clock = clock
         self._resumed = 0.0  # when the engine last went on
         self.seconds: dict[int, float] = {}  # node -> the time since the engine went on until it had run
         self.measured: dict[int, Measured] = {}  # by id of an edge
+        self.figures: dict[int, Figures] = {}  # the same with values="stats"
         self._others = others
         self._back: list[Any] = []
         self.nodes: list[GradNode] = []
@@ -176,6 +179,11 @@ class Pass:
     def _measure(self, edge: Edge, tensor: Any) -> None:
         numbers = self.numbers_of(tensor)
         if numbers is None:
+            return
+        if self._values == STATISTICS:
+            figures = figures_of([numbers], edge.dtype)
+            if figures is not None:
+                self.figures[id(edge)] = figures
             return
         statistics = statistics_of(numbers)
         edge.figures = tuple(float(getattr(statistics, name)) for name in FIGURES)

@@ -12,8 +12,10 @@ from functools import wraps
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, NamedTuple, cast
 
-from opscope.ir.measurements import Measured, measured
+from opscope.ir.measurements import Figures, Measured, measured
+from opscope.ir.tally import figures_of
 from opscope.readers.paddle.names import forward_op, state_of
+from opscope.tracers.contract import STATISTICS
 from opscope.tracers.frames import frame_at
 
 from . import private
@@ -60,7 +62,13 @@ class Recorder:
     """The replacements, and what they saw."""
 
     def __init__(
-        self, layers: Layers, places: Places, *, statistics: bool = False, values: bool = False, times: bool = False
+        self,
+        layers: Layers,
+        places: Places,
+        *,
+        statistics: bool = False,
+        values: bool | str = False,
+        times: bool = False,
     ) -> None:
         paddle = private.the_paddle()
         self.layers = layers
@@ -71,6 +79,7 @@ class Recorder:
         self._spent = 0.0  # in calls that have ended
         self.seconds: list[float] = []  # by call, without the calls inside it
         self.measured: dict[int, Measured] = {}  # by value
+        self.figures: dict[int, Figures] = {}  # by value, with values="stats"
         self.calls: list[Call] = []
         self.passes: list[Pass] = []
         self.values: list[Value] = []
@@ -268,7 +277,12 @@ class Recorder:
             self._argument(key, given, tensors, attrs)
         nodes = [private.gradient_node(tensor) for _, tensor in tensors]
         boundary = {int(node.node_ptr()) for node in nodes if node is not None}
-        reads = [(word, self.value_of(tensor)) for word, tensor in tensors]
+        reads: list[tuple[str, int]] = []
+        for word, tensor in tensors:
+            first = len(self.values)
+            reads.append((word, value := self.value_of(tensor)))
+            if value >= first and self._values == STATISTICS:  # it came from outside: what it is before anyone writes
+                self._measure([tensor], [value])
         if name.endswith("_") and words[:1] == ("param",):
             self._optimized(reads)
         for word, index in reads:
@@ -463,8 +477,12 @@ class Recorder:
     def _measure(self, made: list[Any], makes: list[int]) -> None:
         for tensor, value in zip(made, makes, strict=True):
             numbers = self._numbers_of(tensor)
-            if numbers is not None:
+            if numbers is None:
+                continue
+            if self._values != STATISTICS:
                 self.measured[value] = measured(numbers)
+            elif (figures := figures_of([numbers], self.values[value].dtype)) is not None:
+                self.figures[value] = figures
 
     def _numbers_of(self, tensor: Any) -> Any:
         """Reading them may run operators, which are not the user's."""

@@ -29,7 +29,7 @@ class Session(session.Session):
         hidden: Any = None,
         arguments: Sequence[tuple[str, Any]] = (),
         statistics: bool = False,
-        values: bool = False,
+        values: bool | str = False,
         times: bool = False,
         steps: int | None = None,
     ) -> None:

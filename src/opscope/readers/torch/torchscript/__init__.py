@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from opscope.errors import BadInput
@@ -11,6 +11,7 @@ from opscope.ir import Capture, Graph, Origin, Pools, Stage
 from opscope.ir.pools import clean
 from opscope.readers.source import Options, Source
 from opscope.readers.torch.archive import TorchArchive, member_names, reading
+from opscope.readers.torch.weights import Stored, statistics
 
 from .inline import Inliner
 from .objects import Pickle, Tensor, Thing
@@ -43,10 +44,10 @@ def read(source: Source, options: Options) -> Capture:
     names = member_names(source)
     if not any(re.search(r"(?:^|/)code/", name) for name in names):
         raise _checkpoint(source)
-    return reading(source, "a TorchScript archive that cannot be read", lambda: _read(source))
+    return reading(source, "a TorchScript archive that cannot be read", lambda: _read(source, options.weights))
 
 
-def _read(source: Source) -> Capture:
+def _read(source: Source, with_weights: bool) -> Capture:
     with TorchArchive.of(source) as archive:
         found = Pickle(archive.read("data.pkl", _LARGEST_PICKLE), "data.pkl")
         _refuse_others(found)
@@ -57,10 +58,29 @@ def _read(source: Source) -> Capture:
             constants = cast("Sequence[Any]", held.value) if isinstance(held.value, list | tuple) else ()
         code, warnings = _code(archive)
         examples = _examples(archive)
-    root = found.value
-    if not isinstance(root, Thing):
-        raise BadInput(f"data.pkl holds a {type(root).__name__}, not a module")
-    return _capture(root, constants, code, warnings, examples)
+        root = found.value
+        if not isinstance(root, Thing):
+            raise BadInput(f"data.pkl holds a {type(root).__name__}, not a module")
+        capture, held = _capture(root, constants, code, warnings, examples)
+        if with_weights:
+            for stage, tensors in enumerate(held):
+                _add_statistics(capture, archive, stage, tensors)
+        return capture
+
+
+def _add_statistics(capture: Capture, archive: TorchArchive, stage: int, tensors: Mapping[int, Tensor]) -> None:
+    stored = {
+        value: Stored(
+            tensor.storage.replace(".pkl/", "/", 1), tensor.dtype, tensor.shape, tensor.strides, tensor.offset
+        )
+        for value, tensor in tensors.items()
+        if tensor.shape is not None and tensor.strides is not None and tensor.storage
+    }
+    table, missing = statistics(archive, stage, stored)
+    if table is not None:
+        capture.add(table)
+    if left := len(missing) + len(tensors) - len(stored):
+        capture.warnings.append(f"{left} of {len(tensors)} weights have no statistics")
 
 
 def _examples(archive: TorchArchive) -> dict[str, Sequence[Any]]:
@@ -103,12 +123,14 @@ def _code(archive: TorchArchive) -> tuple[Code, list[str]]:
 
 def _capture(
     root: Thing, constants: Sequence[Any], code: Code, warnings: list[str], examples: dict[str, Sequence[Any]]
-) -> Capture:
+) -> tuple[Capture, list[dict[int, Tensor]]]:
+    """The capture, and of each stage which value shows which tensor of the file."""
     cls = code.classes.get(root.cls)
     if cls is None or not cls.methods:
         raise BadInput(f"its code has no class {root.cls[:200]!r} with methods")
     pools = Pools()
     stages: list[Stage] = []
+    held: list[dict[int, Tensor]] = []
     reached: set[str] = set()
     order = sorted(cls.methods.values(), key=lambda method: method.node.name != "forward")
     listing = clean("".join(f"# {file.path}\n{file.text.rstrip()}\n\n" for file in code.files))
@@ -118,19 +140,21 @@ def _capture(
         inliner = Inliner(code, root, constants, pools)
         graph = inliner.build(method, examples.get(method.node.name, ()))
         stages.append(_stage(method, graph, inliner, listing if not stages else ""))
+        held.append(inliner.held)
         reached |= inliner.reached
     if not stages:
         raise BadInput(f"class {root.cls[:200]!r} has no method to show")
     sources = {clean(path): clean(text) for path, text in originals(code.files).items()}
     sources |= {clean(file.path): clean(file.text) for file in code.files}
     named = {frame.file for frame in pools.frames}
-    return Capture(
+    capture = Capture(
         pools=pools,
         stages=stages,
         origin=Origin(format=NAME, framework="torch", how="file"),
         sources={path: text for path, text in sources.items() if path in named or path.startswith("code/")},
         warnings=warnings,
     )
+    return capture, held
 
 
 def _stage(method: Function, graph: Graph, inliner: Inliner, listing: str) -> Stage:

@@ -82,6 +82,7 @@ class Nodes:
         self.part = Part(pools)
         self.main = self.part
         self.tensors: dict[int, Val] = {}  # id of the record -> value
+        self.held: dict[int, Tensor] = {}  # the other way round
         self.storages: dict[str, int] = {}
         self.calls: dict[tuple[str, ...], int] = {}
         self.reached: set[str] = set()
@@ -96,6 +97,7 @@ class Nodes:
         if found is None:
             type_ = self.pools.type(tensor.dtype, tensor.shape)
             found = self.tensors[id(tensor)] = self.main.input(type_, name, role)
+            self.held[found.index] = tensor
             if tensor.storage:
                 self.main.b.set_storage(found.index, self.storages.setdefault(tensor.storage, found.index))
         return found

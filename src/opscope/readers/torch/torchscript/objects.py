@@ -45,7 +45,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Storage:
-    """Where numbers lie: a file of the archive that is never read."""
+    """Where numbers lie: a file of the archive, which is read for its statistics only."""
 
     dtype: str
     key: str
@@ -56,6 +56,8 @@ class Tensor:
     dtype: str
     shape: tuple[int, ...] | None
     storage: str
+    strides: tuple[int, ...] | None = None
+    offset: int = 0
 
 
 class _Mark:
@@ -261,14 +263,19 @@ def _made(target: Any, args: Any, is_new: bool) -> Any:
 
 
 def _tensor(args: tuple[Any, ...]) -> Tensor:
-    storage, _, shape = args[:3]
-    sizes: tuple[int, ...] | None = None
-    if isinstance(shape, tuple):
-        found = cast("tuple[Any, ...]", shape)
-        sizes = found if all(type(size) is int and 0 <= size < 1 << 62 for size in found) else None
+    storage, offset, shape = args[:3]
+    sizes = _sizes(shape)
     if not isinstance(storage, Storage):
         return Tensor("", sizes, "")
-    return Tensor(storage.dtype, sizes, storage.key)
+    strides = _sizes(args[3]) if len(args) > 3 else None
+    return Tensor(storage.dtype, sizes, storage.key, strides, offset if type(offset) is int else -1)
+
+
+def _sizes(given: Any) -> tuple[int, ...] | None:
+    if not isinstance(given, tuple):
+        return None
+    found = cast("tuple[Any, ...]", given)
+    return found if all(type(size) is int and 0 <= size < 1 << 62 for size in found) else None
 
 
 def _storage(ident: Any, pickle: str) -> Any:
