@@ -76,7 +76,10 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
   if (options.plumbing) gatherPlumbing(grouping, options.plumbing);
   const forward = makeOrderly(grouping, { ...(options.flow ?? graph), producer: graph.producer });
   if (shown.split && grouping.phase.includes(FORWARD)) followLead(grouping, FORWARD, groups.ranForward());
-  if (options.gather) gather(grouping, graph, { ...(options.flow ?? graph), producer: graph.producer }, options.gather);
+  if (options.gather) {
+    const drawn = { ...(options.flow ?? graph), producer: graph.producer };
+    gather(grouping, graph, drawn, options.gather, (scope) => inList(pools, scope));
+  }
   const home = homes(graph, grouping, pools, options, shown);
   const tree = newTree(graph, grouping, home, forward, options);
   countOperators(tree, graph, shown.split);
@@ -494,6 +497,12 @@ const PHASE_ORDER = [-60, -40, -20, -30, -10, -50];
 export function groupOrder(tree: Tree, group: number): number {
   if (!tree.isPhase[group] || tree.inTurns) return tree.first[group]!;
   return PHASE_ORDER[tree.phase[group]!]!;
+}
+
+/** `down.0` of the first module of a list, and of all others their name. */
+function inList(pools: Pools, scope: number): string {
+  const label = scopeLabel(pools, scope);
+  return /^\d/.test(label) ? `${scopeLabel(pools, pools.scopes.parent[scope]!)}.${label}` : label;
 }
 
 /** The name of a group, as the page shows it. */

@@ -185,7 +185,17 @@ class Step {
       if (this.isIn(box, FORWARD)) frames.set(name, box);
       else if (frames.has(name)) this.put(box, frames.get(name)!);
     }
+    // An optimizer that is one box stands beside the backward pass as a whole.
+    for (let box = 0; box < v.count; box++) {
+      const beside = frames.get(`/0/${this.round(box)}`);
+      if (!this.isIn(box, OPTIMIZER) || v.parent[box]! >= 0 || v.open[box] || this.row[box]! >= 0) continue;
+      this.whole.add(box);
+      if (beside !== undefined) this.put(box, beside);
+    }
   }
+
+  /** Optimizers that are one box, and in the row of no module. */
+  private readonly whole = new Set<number>();
 
   private put(box: number, first: number): void {
     this.row[first] = first;
@@ -252,6 +262,7 @@ class Step {
   private rewire(ends: { value: number; from: number; to: number }[]): void {
     const { visible: v } = this.input;
     const seeds = new Set(ends.map(({ value, to }) => `${value}/${to}`));
+    const gradients = new Map<number, { uses: number; value: number; use: number }>();
     for (let e = 0; e < v.source.length; e++) {
       const [a, b] = [v.source[e]!, v.target[e]!];
       if (this.isKept(a, b)) {
@@ -261,8 +272,22 @@ class Step {
       }
       // Its row says what updates a parameter, and what needs it for gradients.
       if (this.isParameter(a) && this.column[a] !== this.column[b]) continue;
+      if (this.whole.has(b) && this.isIn(a, BACKWARD) && v.parent[a]! >= 0) {
+        // The gradients of all modules are one line, from the frame around them.
+        let frame = a;
+        while (v.parent[frame]! >= 0) frame = v.parent[frame]!;
+        const key = frame * v.count + b;
+        const line = gradients.get(key);
+        gradients.set(key, { uses: v.uses[e]! + (line?.uses ?? 0), value: line?.value ?? v.value[e]!, use: line?.use ?? v.use[e]! });
+        continue;
+      }
       const kind = this.column[a] === this.column[b] ? 0 : this.row[a]! >= 0 && this.row[a] === this.row[b] ? RUNG : BETWEEN;
       this.edges.add(a, b, v.uses[e]!, v.value[e]!, v.use[e]!, kind);
+    }
+    for (const [key, { uses, value, use }] of gradients) {
+      const [a, b] = [Math.floor(key / v.count), key % v.count];
+      const isLevel = this.row[a]! >= 0 && this.row[a] === this.row[b] && this.column[b] === this.column[a]! + 1;
+      this.edges.add(a, b, uses, value, use, isLevel ? RUNG : BETWEEN);
     }
     this.keep(new Set(ends.map(({ value }) => value)));
   }
