@@ -184,24 +184,33 @@ class Gatherer {
     const { items } = found;
     const none = new Int32Array(items.length).fill(-1);
     const units = backward ? this.unitsOf(found) : none;
-    const clusters = follows ? this.convex(found, units.map((box) => (box < this.next ? box : -1))) : none;
+    const clusters = follows
+      ? this.convex(
+          found,
+          units.map((box) => (box < this.next ? box : -1)),
+        )
+      : none;
     // Equal neighbours are one box already, and remain it.
     const folded = this.runs(g).groups;
     const folds = items.length - many;
     // Where operators are the greater part, they share boxes rather than the modules.
     const isMostlyPlain = items.filter((item) => !this.isModule(item)).length > items.length / 2;
-    const section = mergeNeighbours(items.length, found, clusters, Math.max(most, FEWEST_OF_COLUMN) + folds, (a, b, isChain) => {
+    const room = Math.max(most - (isMostlyPlain ? 1 : 0), FEWEST_OF_COLUMN) + folds;
+    const count = (of: Int32Array) => new Set(Array.from(of, (s, i) => (s >= 0 ? s : -1 - i))).size;
+    const cost = (a: readonly number[], b: readonly number[], isChain: boolean) => {
       const joined = [...a, ...b];
       if (joined.some((i) => folded.has(-1 - items[i]!))) return Infinity;
-      if (isMostlyPlain && joined.some((i) => this.isModule(items[i]!))) return Infinity;
       const isOne = backward && units[a[0]!]! >= 0 && joined.every((i) => units[i] === units[a[0]!]);
       const modules = joined.flatMap((i) => (this.isModule(items[i]!) ? [this.named(this.groups.scope[-1 - items[i]!]!)] : []));
       const several = modules.length < 2 ? 1.5 * modules.length : modules.every((name) => stem(name) === stem(modules[0]!)) ? 2 : 3.5;
       return (isOne ? 0 : (isChain ? 0 : 2) + several) + 0.4 * (joined.length - 2);
-    });
+    };
+    const plainly: typeof cost = (a, b, isChain) => ([...a, ...b].some((i) => this.isModule(items[i]!)) ? Infinity : cost(a, b, isChain));
+    let section = clusters;
+    if (isMostlyPlain) section = mergeNeighbours(items.length, found, section, room, plainly);
+    if (count(section) > room) section = mergeNeighbours(items.length, found, section, room, cost);
     // Too much even so: it is cut into stretches.
-    const boxes = new Set(Array.from(section, (s, i) => (s >= 0 ? s : -1 - i))).size - folds;
-    if (boxes > most && many > MOST_OF_STEP && !follows) return false;
+    if (count(section) - folds > most && many > MOST_OF_STEP && !follows) return false;
     if (!backward) {
       this.next = section.reduce((high, s) => Math.max(high, s), -1) + 1;
       items.forEach((item, i) => {

@@ -175,26 +175,22 @@ class Step {
     };
     this.match(nodeBoxes('grad'), BACKWARD);
     if (this.phases.includes(RECOMPUTE)) this.match(nodeBoxes('recompute'), RECOMPUTE);
-    if (this.phases.includes(OPTIMIZER)) this.match(this.updates(), OPTIMIZER);
-    // Frames stand level too.
+    // Frames stand level too, and an optimizer that is one box beside the backward pass as a whole.
     const frames = new Map<string, number>();
     for (let box = 0; box < v.count; box++) {
       const group = v.item[box]! - tree.nodes;
-      if (!v.open[box] || group < 0 || group >= tree.groups) continue;
+      if (group < 0 || group >= tree.groups) continue;
       const name = `${tree.isPhase[group] ? '' : tree.scope[group]}/${tree.isPhase[group] ? 0 : tree.part[group]}/${this.round(box)}`;
+      const isWhole = !v.open[box] && v.parent[box]! < 0 && this.isIn(box, OPTIMIZER) && frames.has(name);
+      if (isWhole) this.whole.add(box);
+      if (!v.open[box] && !isWhole) continue;
       if (this.isIn(box, FORWARD)) frames.set(name, box);
       else if (frames.has(name)) this.put(box, frames.get(name)!);
     }
-    // An optimizer that is one box stands beside the backward pass as a whole.
-    for (let box = 0; box < v.count; box++) {
-      const beside = frames.get(`/0/${this.round(box)}`);
-      if (!this.isIn(box, OPTIMIZER) || v.parent[box]! >= 0 || v.open[box] || this.row[box]! >= 0) continue;
-      this.whole.add(box);
-      if (beside !== undefined) this.put(box, beside);
-    }
+    if (this.phases.includes(OPTIMIZER)) this.match(this.updates(), OPTIMIZER);
   }
 
-  /** Optimizers that are one box, and in the row of no module. */
+  /** Optimizers that are one box, beside an open backward pass. */
   private readonly whole = new Set<number>();
 
   private put(box: number, first: number): void {
@@ -249,6 +245,7 @@ class Step {
     flow.useValue.forEach((value, use) => {
       const node = flow.useNode[use]!;
       if (!isParameter(value) || graph.phase[node] !== OPTIMIZER) return;
+      if (this.whole.has(v.nodeBox[node]!)) return;
       for (const box of readers.get(value) ?? []) pairs.push([box, v.nodeBox[node]!]);
     });
     this.readersOf = readers;

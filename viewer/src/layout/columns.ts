@@ -128,8 +128,7 @@ export class Ways {
         v = this.place[box];
       const part = this.parts[c];
       if (this.graph.open[box]) points = fromHeader(part, v, side); // all that is in it
-      points ??=
-        this.escapeOf(c).way(v, entering !== (this.upward[c] ?? false), side, ((box * 7) % 19) / 18) ?? straight(part, v, side);
+      points ??= this.escapeOf(c).way(v, entering !== (this.upward[c] ?? false), side, ((box * 7) % 19) / 18) ?? straight(part, v, side);
       this.known.set(key, points);
     }
     return points;

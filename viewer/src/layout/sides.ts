@@ -84,7 +84,9 @@ function chains({ boxes, count, chain, chainLength, upStart, upLink, upper, down
 /** How many level lines from boxes to the side are crossed by lines that pass there. */
 function passed(layered: Layered, order: Order, solid: number, { height, before, behind }: Beside, side: 1 | -1): number {
   if (before && behind)
-    return passedAt(layered, order, -1, (v) => (v < solid ? before[v] : 0)) + passedAt(layered, order, 1, (v) => (v < solid ? behind[v] : 0));
+    return (
+      passedAt(layered, order, -1, (v) => (v < solid ? before[v] : 0)) + passedAt(layered, order, 1, (v) => (v < solid ? behind[v] : 0))
+    );
   return passedAt(layered, order, side, (v) => (v < solid ? Math.max(1, Math.round(height[v] / ROW)) : 0));
 }
 
