@@ -20,7 +20,7 @@ TOLD = {
     "llama_train": {"embed_tokens", "layers.0 … 15", "norm", "lm_head", "loss"},
     "resnet50_train": {"conv1", "bn1", "layer1", "layer2", "layer3", "layer4", "fc", "loss"},
     "vit_train": {"patch_embeddings", "layers.0 … 11", "classifier", "loss"},
-    "unet_train": {"down.0", "down.3", "mid1 … mid_attention", "up.3", "loss"},
+    "unet_train": {"down.0", "down.3", "mid1 + mid_attention", "up.3", "loss"},
     "densenet_train": {"features", "classifier", "loss"},
     "gan_train": {"generator", "critic", "critic#2", "loss"},
     "clip_train": {"vision_model", "text_model", "visual_projection", "text_projection", "loss"},

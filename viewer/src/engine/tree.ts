@@ -543,7 +543,7 @@ function withoutModule(pools: Pools, parameter: string, module: number): string 
   return parameter;
 }
 
-/** `conv1 … layer2`: what a section begins and ends with. */
+/** `conv1 … layer2`: what a section begins and ends with; `cat + up.0` where that is all of it. */
 function sectionTitle(tree: Tree, pools: Pools, group: number): string {
   const [groups, nodes] = [row(tree.childGroups, group), row(tree.childNodes, group)];
   const title = (last: boolean): string => {
@@ -551,7 +551,9 @@ function sectionTitle(tree: Tree, pools: Pools, group: number): string {
     if (g === undefined || (node !== undefined && (last ? node > tree.last[g]! : node < tree.first[g]!))) return tree.opTitle(node!);
     return groupTitle(tree, pools, g);
   };
-  return upTo(title(false), title(true));
+  const [first, last] = [title(false), title(true)];
+  const said = upTo(first, last);
+  return groups.length + nodes.length === 2 && said.endsWith(` … ${last}`) ? `${first} + ${last}` : said;
 }
 
 /** `h.0 … 11`: what the last name shares with the first is not said again. */
