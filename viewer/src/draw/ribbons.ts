@@ -5,6 +5,7 @@ import { cardHeight } from '../picture/sizes.ts';
 import { BoxKind, type Scene } from '../scene.ts';
 import type { Camera } from './camera.ts';
 import type { Theme } from './theme.ts';
+import type { Rect } from './viewport.ts';
 import { CHANGES } from '../picture/changes.ts';
 
 /** One of the two drawings, and where it is on the page. */
@@ -38,8 +39,9 @@ export function paintRibbons(
   ctx.clearRect(0, 0, size.width, size.height);
   const [one, other] = panes;
   const drawn = new Set<number>();
+  const [seen, there] = [one.camera.visible(), other.camera.visible()];
   for (const { kind, number, before, after } of ribbons) {
-    if (isOutside(one, before) && isOutside(other, after)) continue;
+    if (isOutside(one.scene, seen, before) && isOutside(other.scene, there, after)) continue;
     const colour = number ? tint(number, theme.name === 'dark', true) : theme.changes[CHANGES.indexOf(kind)]!.accent;
     const lit = before.some((box) => one.lit.has(box)) || after.some((box) => other.lit.has(box));
     bands(ctx, panes, before, after, colour, lit, drawn);
@@ -52,8 +54,8 @@ export function paintRibbons(
 }
 
 /** Whether all of these boxes are above the window, or all below it: most are, of a large graph that is looked at closely. */
-function isOutside({ scene: { boxes }, camera }: Pane, which: readonly number[]): boolean {
-  const [top, bottom] = [camera.visible().y, camera.visible().y + camera.visible().height];
+function isOutside({ boxes }: Scene, { y: top, height }: Rect, which: readonly number[]): boolean {
+  const bottom = top + height;
   let [above, below] = [true, true];
   for (const box of which) {
     if (boxes.y[box]! + boxes.height[box]! >= top) above = false;
