@@ -166,7 +166,7 @@ def _serving(driver: bytes, page: bytes, result: _Result) -> Generator[str]:
 
         def _name(self) -> str | None:
             """What is asked for, by who knows the path and came to this address."""
-            host = f"127.0.0.1:{self.server.server_address[1]}"
+            host = f"127.0.0.1:{server.server_port}"
             is_ours = self.headers.get("Host") == host and self.path.startswith(secret)
             return self.path[len(secret) :] if is_ours else None
 
@@ -200,7 +200,7 @@ def _serving(driver: bytes, page: bytes, result: _Result) -> Generator[str]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}{secret}"
+        yield f"http://127.0.0.1:{server.server_port}{secret}"
     finally:
         server.shutdown()
         server.server_close()
@@ -214,8 +214,8 @@ def _running(browser: str, url: str) -> Generator[subprocess.Popen[bytes]]:
     # Chromium's sandbox does not run as root; what it shows here is the page of this package.
     root = ["--no-sandbox"] if sys.platform != "win32" and os.geteuid() == 0 else []
     command = [browser, *_FLAGS, *root, f"--user-data-dir={profile}", url]
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, start_new_session=True, **quiet)
+    null = subprocess.DEVNULL
+    process = subprocess.Popen(command, start_new_session=True, stdin=null, stdout=null, stderr=null)
     try:
         yield process
     finally:
