@@ -305,3 +305,33 @@ def test_a_png_of_everything_is_refused_where_it_would_take_minutes(
     monkeypatch.setattr(png, "_MOST_TEXT", 1000)
     with pytest.raises(opscope.OpscopeError, match=r"too many for a PNG.*\.svg or a \.pdf"):
         step.save(tmp_path / "p.png")
+
+
+STEP = DATA / "page" / "step.opscope"
+
+# -- a video, without a browser that could record it (tests/browser/test_share.py has one) ----------------
+
+
+def test_a_video_needs_a_browser_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("opscope.export.video._ELSEWHERE", ())
+    with pytest.raises(opscope.OpscopeError, match=r"Chromium, Chrome or Edge, and none is on the PATH"):
+        opscope.open(STEP).save(tmp_path / "run.webm")
+    monkeypatch.setenv("OPSCOPE_BROWSER", "no-such-program")
+    with pytest.raises(opscope.OpscopeError, match="OPSCOPE_BROWSER names 'no-such-program'"):
+        opscope.open(STEP).save(tmp_path / "run.webm")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_browser_that_ends_without_a_video_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPSCOPE_BROWSER", shutil.which("false") or "false")
+    with pytest.raises(opscope.OpscopeError, match=r"no video came back from .*ended with 1"):
+        opscope.open(STEP).save(tmp_path / "run.webm", say=lambda _: None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_video_has_a_run_to_show_and_no_legend(tmp_path: Path) -> None:
+    with pytest.raises(opscope.OpscopeError, match="a video has no legend"):
+        opscope.open(STEP).save(tmp_path / "run.webm", legend=True)
+    with pytest.raises(opscope.OpscopeError, match="has no forward and backward pass"):
+        opscope.open(DATA / "page" / "branches.opscope").save(tmp_path / "run.webm")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 from steps import ready
+from test_health import recording
 
 import opscope
 
@@ -30,6 +31,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "passes": TESTS / "data/page/passes.opscope",
         "breaks": TESTS / "data/page/breaks.opscope",
         "times": TESTS / "data/page/times_torch.opscope",
+        "values": TESTS / "data/measured/torch.opscope",
+        "health": recording(folder / "nan.opscope"),
+        "compiled": TESTS / "data/torch/trace/loss-h200.log.gz",
     }.items():
         opscope.open(path, sources=[path.parent]).save(folder / f"{name}.html")
         found[name] = (folder / f"{name}.html").as_uri()
@@ -48,7 +52,7 @@ def low_tabs(page: Page) -> list[str]:
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason=f"{AXE} is not installed: npm install in viewer/")
-@pytest.mark.parametrize("name", ["train", "passes", "breaks", "times"])
+@pytest.mark.parametrize("name", ["train", "passes", "breaks", "times", "values", "health", "compiled"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_in_any_panel(page: Page, pages: dict[str, str], name: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
@@ -62,7 +66,7 @@ def test_axe_finds_nothing_in_any_panel(page: Page, pages: dict[str, str], name:
     for key in low_tabs(page):
         page.locator(f".low-tabs [data-key='{key}']").click()
         found[key] = axe(page)
-        for inner in page.locator(".low-body [role=tab]").all():
+        for inner in page.locator(".low-body [role=tab], .low-body [role=radio]").all():
             inner.click()
             found[f"{key} {inner.inner_text()}"] = axe(page)
     if name == "passes":

@@ -20,14 +20,16 @@ TOLD = {
     "llama_train": {"embed_tokens", "layers.0 … 15", "norm", "lm_head", "loss"},
     "resnet50_train": {"conv1", "bn1", "layer1", "layer2", "layer3", "layer4", "fc", "loss"},
     "vit_train": {"patch_embeddings", "layers.0 … 11", "classifier", "loss"},
-    "unet_train": {"down.0", "down.3", "mid_attention", "up.0", "up.3", "loss"},
+    "unet_train": {"down.0", "down.3", "mid1 + mid_attention", "up.3", "loss"},
     "densenet_train": {"features", "classifier", "loss"},
     "gan_train": {"generator", "critic", "critic#2", "loss"},
     "clip_train": {"vision_model", "text_model", "visual_projection", "text_projection", "loss"},
     "distilled_train": {"model.teacher", "model.student", "loss"},
     "accumulated_train": {"forward 1", "backward 1", "blocks.2", "optimizer", "loss"},
 }
-MOST = 50  # boxes, of a network that has nothing to fold
+MOST = 40  # boxes, frames and inputs among them
+# Lines that cross, at most: where skips and rungs, tied weights or several turns leave no other way.
+CROSSINGS = {"gpt2_train": 9, "unet_train": 18, "clip_train": 23, "gan_train": 51, "accumulated_train": 14}
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +60,7 @@ def test_the_first_picture(page: Page, album: Album, files: dict[str, str], name
     assert now["titlePx"] >= 11
     assert now["cutTitles"] == 0
     assert now["boxCount"] <= MOST
+    assert now["crossings"] <= CROSSINGS.get(name, 0)
     assert {box["title"] for box in now["boxes"]} >= TOLD[name]
     # It starts at the top, and at the left.
     canvas = page.locator("canvas.graph").bounding_box()

@@ -178,6 +178,47 @@ def test_back_and_forward(page: Page, one_file: Path) -> None:
     assert state(page)["selection"] == second
 
 
+def test_columns_of_the_table_are_resized_and_remembered(page: Page, one_file: Path) -> None:
+    ready(page, one_file.as_uri())
+    page.locator(".low-tabs [data-key=table]").click()
+    grip = page.locator("[data-key='width op']")
+    place = grip.bounding_box()
+    assert place is not None
+
+    def widths() -> tuple[float, float]:
+        cells = (
+            page.locator("[role=columnheader]").nth(1),
+            page.locator(".virtual .table-row").first.locator(".cell").nth(1),
+        )
+        boxes = [cell.bounding_box() for cell in cells]
+        assert boxes[0] is not None
+        assert boxes[1] is not None
+        return boxes[0]["width"], boxes[1]["width"]
+
+    before = widths()[0]
+    page.mouse.move(place["x"] + 4, place["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(place["x"] + 94, place["y"] + 10, steps=4)
+    page.mouse.up()
+    assert widths() == pytest.approx((before + 90, before + 90), abs=1)
+    # By keys, and the focus stays.
+    expect(grip).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    assert widths()[0] == pytest.approx(before + 106, abs=1)
+    page.reload()
+    page.wait_for_function("window.opscope?.idle")
+    page.evaluate("opscope.idle()")
+    expect(grip).to_be_visible()
+    assert widths() == pytest.approx((before + 106, before + 106), abs=1)
+    # A double-click fits: nothing in sight is cut, and no room is wasted.
+    grip.dblclick()
+    cells = page.locator(".virtual .table-row .cell:nth-child(2)")
+    assert cells.evaluate_all("cells => cells.every((cell) => cell.scrollWidth <= cell.clientWidth)")
+    assert widths()[0] < before + 106
+    grip.press("Delete")
+    assert widths()[0] == pytest.approx(before, abs=1)
+
+
 def test_the_table_sorts_and_selects(page: Page, one_file: Path) -> None:
     ready(page, one_file.as_uri())
     page.get_by_role("tab", name="Table").click()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import itertools
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,3 +149,40 @@ def test_a_video_is_recorded(page: Page, step: str, tmp_path: Path) -> None:
     assert video[:4] == b"\x1aE\xdf\xa3"  # EBML
     assert b"webm" in video[:100]
     assert len(video) > 10_000
+
+
+# A frame of a video at a time, as a few numbers; what is unknown of its length is found by going to its end.
+FRAMES = """async ([data, times]) => {
+    const video = document.createElement('video');
+    video.muted = true;
+    video.src = 'data:video/webm;base64,' + data;
+    await new Promise((done, failed) => { video.onloadeddata = done; video.onerror = () => failed(video.error); });
+    const to = (time) => new Promise((done) => { video.onseeked = done; video.currentTime = time; });
+    await to(1e6);
+    const seconds = video.currentTime;
+    const pen = new OffscreenCanvas(160, 120).getContext('2d', { willReadFrequently: true });
+    const frames = [];
+    for (const part of times) {
+        await to(part * seconds);
+        pen.drawImage(video, 0, 0, 160, 120);
+        frames.push([...pen.getImageData(0, 0, 160, 120).data].filter((_, i) => i % 4 === 0));
+    }
+    return { seconds, width: video.videoWidth, frames };
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_command_line_writes_a_video_that_plays(page: Page, tmp_path: Path, theme: str) -> None:
+    out = tmp_path / "run.webm"
+    step = DATA / "page" / "step.opscope"
+    command = [sys.executable, "-m", "opscope", "export", step, "--play", "--theme", theme, "-o", out]
+    said = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.webm"], said.stderr
+    page.goto("about:blank")
+    found = page.evaluate(FRAMES, [base64.b64encode(out.read_bytes()).decode(), [0.1, 0.4, 0.7]])
+    assert found["seconds"] > 4
+    assert found["width"] >= 480
+    for one, other in itertools.pairwise(found["frames"]):
+        assert sum(abs(a - b) > 40 for a, b in zip(one, other, strict=True)) > 20  # the bead and the curve
+    brightness = sum(found["frames"][0]) / len(found["frames"][0])
+    assert (brightness > 128) == (theme == "light")

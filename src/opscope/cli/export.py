@@ -32,7 +32,7 @@ from .common import STAGE, opened
 @click.option("--edges", metavar="WORDS", help="Pictures, .dot: edge labels, any of shape,dtype,place,grad, or none.")
 @click.option("--parameters", is_flag=True, help="Pictures, .dot: draw parameters and constants as boxes.")
 @click.option("--legend", is_flag=True, help="Pictures, .dot: say what the colours mean.")
-@click.option("--play", is_flag=True, help=".svg: animate the run: a bead follows it while the memory curve grows.")
+@click.option("--play", is_flag=True, help=".svg, .webm: the run: a bead follows it while the memory curve grows.")
 @click.option("--direction", metavar="down|right", help="Pictures: direction of data flow (default: down).")
 @click.option("--theme", metavar="light|dark", help="Pictures: colour theme (default: light).")
 @click.option("--engine", metavar="opscope|graphviz", help="Pictures: the layout engine (default: opscope).")
@@ -56,6 +56,7 @@ def command(
     .json      for Model Explorer
     .dot       Graphviz: every operator, or with --depth one box per module
     .svg .png .pdf  a picture, drawn as on the page (needs `pip install 'opscope[picture]'`)
+    .webm      a video of a training step (needs an installed Chromium, Chrome or Edge)
 
     With --tensorboard DIR, a log for `tensorboard --logdir DIR`.
     """

@@ -31,6 +31,7 @@ BUILT_IN = {
     ".svg": "opscope.export.picture",
     ".png": "opscope.export.picture",
     ".pdf": "opscope.export.picture",
+    ".webm": "opscope.export.video",
 }
 PICTURES = (".svg", ".png", ".pdf")
 
@@ -53,7 +54,7 @@ class Look:
     edges: tuple[str, ...] | None = None  # what is written on edges (edge_words.WORDS); None: what suits the graph
     parameters: bool = False  # parameters and constants as boxes of their own
     legend: bool = False  # what the colours mean
-    play: bool = False  # .svg: the run, with what is in memory
+    play: bool = False  # .svg, .webm: the run, with what is in memory
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def export(
         strange = sorted(set(look) - {field.name for field in fields(Look)})
         raise TypeError(f"export() has no option {', '.join(strange)}") from None
     other = replace(wanted, edges=None, parameters=False, legend=False) if ending == ".dot" else wanted
-    if other != Look() and ending not in PICTURES:
+    if other != Look() and ending not in (*PICTURES, ".webm"):
         given = ", ".join(field.name for field in fields(Look) if getattr(other, field.name) != field.default)
         raise OpscopeError(f"{path}: only pictures ({', '.join(PICTURES)}) have a {given}")
     exporter.export(capture, path, Options(stage, depth, ending, wanted, say))

@@ -5,6 +5,7 @@ import { cardHeight } from '../picture/sizes.ts';
 import { BoxKind, type Scene } from '../scene.ts';
 import type { Camera } from './camera.ts';
 import type { Theme } from './theme.ts';
+import type { Rect } from './viewport.ts';
 import { CHANGES } from '../picture/changes.ts';
 
 /** One of the two drawings, and where it is on the page. */
@@ -37,19 +38,36 @@ export function paintRibbons(
 ): void {
   ctx.clearRect(0, 0, size.width, size.height);
   const [one, other] = panes;
+  const drawn = new Set<number>();
+  const [seen, there] = [one.camera.visible(), other.camera.visible()];
   for (const { kind, number, before, after } of ribbons) {
+    if (isOutside(one.scene, seen, before) && isOutside(other.scene, there, after)) continue;
     const colour = number ? tint(number, theme.name === 'dark', true) : theme.changes[CHANGES.indexOf(kind)]!.accent;
     const lit = before.some((box) => one.lit.has(box)) || after.some((box) => other.lit.has(box));
-    bands(ctx, panes, before, after, colour, lit);
+    bands(ctx, panes, before, after, colour, lit, drawn);
   }
   // What has not changed is joined when one looks at it.
   for (let i = 0; i < pairs.length; i += 2) {
     const [box, to] = [pairs[i]!, pairs[i + 1]!];
-    if (one.lit.has(box) || other.lit.has(to)) bands(ctx, panes, [box], [to], theme.related, false);
+    if (one.lit.has(box) || other.lit.has(to)) bands(ctx, panes, [box], [to], theme.related, false, drawn);
   }
 }
 
-/** Each box goes into its share of those that it became. */
+/** Whether all of these boxes are above the window, or all below it: most are, of a large graph that is looked at closely. */
+function isOutside({ boxes }: Scene, { y: top, height }: Rect, which: readonly number[]): boolean {
+  const bottom = top + height;
+  let [above, below] = [true, true];
+  for (const box of which) {
+    if (boxes.y[box]! + boxes.height[box]! >= top) above = false;
+    if (boxes.y[box]! <= bottom) below = false;
+  }
+  return above || below;
+}
+
+/** Below this height, in pixels, a band is a line. */
+const THIN = 1.5;
+
+/** Each box goes into its share of those that it became. From afar, bands that fall on each other are drawn once. */
 function bands(
   ctx: CanvasRenderingContext2D,
   [one, other]: [Pane, Pane],
@@ -57,6 +75,7 @@ function bands(
   after: number[],
   colour: string,
   lit: boolean,
+  drawn: Set<number>,
 ): void {
   const from = before.map((box) => endOf(one, box, true));
   const to = after.map((box) => endOf(other, box, false));
@@ -69,6 +88,16 @@ function bands(
     if (Math.max(a.bottom, b.bottom) < 0 || Math.min(a.top, b.top) > one.camera.screen.height) continue;
     const middle = (a.x + b.x) / 2;
     ctx.beginPath();
+    if (!lit && Math.max(a.bottom - a.top, b.bottom - b.top) < THIN) {
+      const place = ((Math.round(a.top) * 4096 + Math.round(b.top)) * 4096 + Math.round(a.x)) * 4096 + Math.round(b.x);
+      if (drawn.has(place)) continue;
+      drawn.add(place);
+      ctx.moveTo(a.x, a.top);
+      ctx.bezierCurveTo(middle, a.top, middle, b.top, b.x, b.top);
+      ctx.globalAlpha = 0.5;
+      ctx.stroke();
+      continue;
+    }
     ctx.moveTo(a.x, a.top);
     ctx.bezierCurveTo(middle, a.top, middle, b.top, b.x, b.top);
     ctx.lineTo(b.x, b.bottom);

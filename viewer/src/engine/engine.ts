@@ -29,7 +29,7 @@ import { buildScene } from './scene.ts';
 import { loneFills, purpose, unread } from './story.ts';
 import { kindsOf } from './kinds.ts';
 import { turn } from './uturn.ts';
-import { buildTree, type Tree } from './tree.ts';
+import { buildTree, SECTION, type Tree } from './tree.ts';
 import { asking, isQuestion, QUESTIONS, type Ask } from './questions.ts';
 import { newGround, type Arranged, type Ground, type View } from './view.ts';
 import { nothingVisible, visible, type Visible } from './visible.ts';
@@ -450,7 +450,7 @@ export class Engine implements Served<Commands> {
         if (tree.phase[g] === how.without || (how.firstTurn && tree.isPhase[g] && tree.part[g]! > 1)) return false;
         // The optimizer opens as far as the modules that it updates.
         if (tree.phase[g] === OPTIMIZER && !tree.isPhase[g] && view.kin(g).length) return false;
-        if (!tree.isPhase[g] && isLikeFolded(view, g)) return false;
+        if (!tree.isPhase[g] && (isLikeFolded(view, g) || isBesideMerged(tree, g))) return false;
         return inside(g).boxes <= Math.min(most, MOST_FIRST_BOXES) && (tree.isPhase[g] || holdsModules(view, g));
       });
       const kin = (g: number) => view.kin(g).filter((other) => groups.includes(other) && tree.phase[other] !== how.without);
@@ -768,6 +768,11 @@ function isLikeFolded({ tree, repeats, capture }: View, group: number): boolean 
     siblings.length <= MOST_COMPARED &&
     repeats.runs(tree.parent[group]!).some(([at]) => cls.at(tree.scope[siblings[at]!]!) === own)
   );
+}
+
+/** Whether modules beside a module share a box, so that the picture is not too long: then it is not opened either. */
+function isBesideMerged({ childGroups, parent, purpose }: Tree, group: number): boolean {
+  return row(childGroups, parent[group]!).some((g) => purpose[g] === SECTION && row(childGroups, g).some((inner) => purpose[inner]! < 0));
 }
 
 /** Data that comes in is a box of its own; parameters are inside their operator unless they are pulled out. */

@@ -2,20 +2,28 @@
 // reads of one tensor) are one box. A module that holds more than a picture can show is cut into stretches of its order of
 // execution, where little goes from one to the next; those of the backward pass follow those of the forward pass.
 
-import { PHASES } from '../scene.ts';
+import { PHASES, ROLES } from '../scene.ts';
 import type { Graph } from '../wire/capture.ts';
 import { csr, row, type Csr } from '../wire/csr.ts';
 import { convexParts } from './convex.ts';
+import { mergeNeighbours } from './merging.ts';
 import { addTo, tidy, type Flow, type Grouping } from './orderly.ts';
 
 /** Why a group is there, where it is no module and no phase. */
 export const Gathered = { No: 0, Plumbing: 1, Alike: 2, Section: 3 } as const;
 
+/** Fewer equal neighbours are drawn one by one. */
+export const SHORTEST_RUN = 3;
+
 const [FORWARD, BACKWARD] = [PHASES.indexOf('forward'), PHASES.indexOf('backward')];
 const SHOWN_WHOLE = [PHASES.indexOf('init'), PHASES.indexOf('optimizer')]; // they stay closed at first
+const INPUT = ROLES.indexOf('input');
 const MANY = 20; // operators of one module that stand beside each other
 const FEWEST_ALIKE = 4;
 const [MOST_ITEMS, MOST_OF_STEP] = [40, 26]; // that a picture can show, and a column of a training step
+const FEWEST_OF_COLUMN = 8; // boxes that a module of a training step is left with at least
+const FEWEST_OF_MODEL = 4; // modules
+const MOST_BESIDE_MODEL = 8; // operators of a phase beside the model: the model tells more
 const [SHORTEST, LONGEST] = [4, 12]; // items of a section, where there are not many more
 const FEWEST_BETWEEN = 3; // operators between modules that are one box
 const SECTIONS = 16; // as a rule
@@ -33,9 +41,16 @@ interface Level {
   target: Int32Array;
 }
 
-export function gather(groups: Grouping, graph: Graph, flow: Flow, outputs: (node: number) => number): void {
+/** `named`: what a module is called, in its list where it is in one: it says which modules are of one kind. */
+export function gather(
+  groups: Grouping,
+  graph: Graph,
+  flow: Flow,
+  outputs: (node: number) => number,
+  named: (scope: number) => string,
+): void {
   if (groups.nodeGroup.length > MOST_OF_GRAPH) return;
-  const found = new Gatherer(groups, graph, flow, outputs);
+  const found = new Gatherer(groups, graph, flow, outputs, named);
   const made = found.alike();
   if (found.cut() || made) tidy(groups, new Set());
 }
@@ -53,9 +68,11 @@ class Gatherer {
     private readonly graph: Graph,
     private readonly flow: Flow,
     private readonly output: (node: number) => number,
+    private readonly named: (scope: number) => string,
   ) {
     this.boxOf = new Int32Array(groups.nodeGroup.length).fill(-1);
     this.isStep = groups.phase.includes(BACKWARD);
+    this.unit = new Int32Array(this.isStep ? groups.nodeGroup.length : 0).fill(-1);
     this.index();
   }
 
@@ -126,22 +143,136 @@ class Gatherer {
         if (groups.gathered[g] || groups.labels.has(g)) continue;
         if ((groups.phase[g] === BACKWARD) !== backward || SHOWN_WHOLE.includes(groups.phase[g]!)) continue;
         const operators = row(this.members, g).length;
-        const many = operators + row(this.children, g).length;
-        if (many <= MOST_OF_STEP || many > LARGEST) continue;
-        const most = this.isOuter(g) ? MOST_OF_STEP : MOST_ITEMS;
+        const children = row(this.children, g).length;
+        const many = operators + children;
+        if (many <= FEWEST_OF_COLUMN || many > LARGEST) continue;
+        const beside = this.isStep && groups.isPhase[g] && children > 0 && !this.holdsModel(g) && operators > MOST_BESIDE_MODEL;
+        const most = beside ? MOST_BESIDE_MODEL : this.isOuter(g) ? MOST_OF_STEP : MOST_ITEMS;
         const modules = this.folded(g);
+        if (this.merge(g, operators + modules, backward)) {
+          made = true;
+          continue;
+        }
         if (operators + modules <= most) continue;
         const found = this.levelOf(g);
         if (!found) continue;
         const cuts = backward ? this.likeForward(found, sectionOf) : null;
         // Where modules tell the story, they stay, and what runs between them is gathered.
-        const section = modules > most / 2 || !modules ? (cuts ?? inSections(found)) : between(found, cuts);
+        const section = (modules > most / 2 && !beside) || !modules ? (cuts ?? inSections(found)) : between(found, cuts);
         made = this.sections(g, found, section, sectionOf) || made;
       }
       if (made) this.index();
       all ||= made;
     }
     return all;
+  }
+
+  /** By operator of the forward pass of a model that was merged: the box that shows it. */
+  private readonly unit: Int32Array;
+
+  /**
+   * Fewer boxes in the model of a training step, so that all of the step can be seen: forward and backward have an equal
+   * part of what the others leave. In the backward pass, what belongs to one box of the forward pass is one box first.
+   */
+  private merge(g: number, many: number, backward: boolean): boolean {
+    const most = this.most();
+    const isModel = this.isModelOfStep(g);
+    const follows = backward && this.unit.some((box) => box >= 0 && box < this.next);
+    if (!isModel || most < 0 || many > MOST_ITEMS || (many <= most && !follows)) return false;
+    const found = this.levelOf(g);
+    if (!found) return false;
+    const { items } = found;
+    const none = new Int32Array(items.length).fill(-1);
+    const units = backward ? this.unitsOf(found) : none;
+    const clusters = follows
+      ? this.convex(
+          found,
+          units.map((box) => (box < this.next ? box : -1)),
+        )
+      : none;
+    // Equal neighbours are one box already, and remain it.
+    const folded = this.runs(g).groups;
+    const folds = items.length - many;
+    // Where operators are the greater part, they share boxes rather than the modules.
+    const isMostlyPlain = items.filter((item) => !this.isModule(item)).length > items.length / 2;
+    const room = Math.max(most - (isMostlyPlain ? 1 : 0), FEWEST_OF_COLUMN) + folds;
+    const count = (of: Int32Array) => new Set(Array.from(of, (s, i) => (s >= 0 ? s : -1 - i))).size;
+    const cost = (a: readonly number[], b: readonly number[], isChain: boolean) => {
+      const joined = [...a, ...b];
+      if (joined.some((i) => folded.has(-1 - items[i]!))) return Infinity;
+      const isOne = backward && units[a[0]!]! >= 0 && joined.every((i) => units[i] === units[a[0]!]);
+      const modules = joined.flatMap((i) => (this.isModule(items[i]!) ? [this.named(this.groups.scope[-1 - items[i]!]!)] : []));
+      const several = modules.length < 2 ? 1.5 * modules.length : modules.every((name) => stem(name) === stem(modules[0]!)) ? 2 : 3.5;
+      return (isOne ? 0 : (isChain ? 0 : 2) + several) + 0.4 * (joined.length - 2);
+    };
+    const plainly: typeof cost = (a, b, isChain) => ([...a, ...b].some((i) => this.isModule(items[i]!)) ? Infinity : cost(a, b, isChain));
+    let section = clusters;
+    if (isMostlyPlain) section = mergeNeighbours(items.length, found, section, room, plainly);
+    if (count(section) > room) section = mergeNeighbours(items.length, found, section, room, cost);
+    // Too much even so: it is cut into stretches.
+    if (count(section) - folds > most && many > MOST_OF_STEP && !follows) return false;
+    if (!backward) {
+      this.next = section.reduce((high, s) => Math.max(high, s), -1) + 1;
+      items.forEach((item, i) => {
+        for (const node of this.inside(item)) this.unit[node] = section[i]! >= 0 ? section[i]! : this.next + i;
+      });
+    }
+    return this.sections(g, found, section, this.unit, 1);
+  }
+
+  /** The largest module of a phase; a phase itself that holds many. */
+  private isModelOfStep(g: number): boolean {
+    const { parent, isPhase, gathered } = this.groups;
+    if (!this.isOuter(g) || gathered[g]) return false;
+    if (isPhase[g]) return this.holdsModel(g);
+    const size = (child: number) => row(this.members, child).length + row(this.children, child).length;
+    return !this.holdsModel(parent[g]!) && row(this.children, parent[g]!).every((child) => gathered[child] || size(child) <= size(g));
+  }
+
+  /** Where the model has no box of its own, its modules are in the phase. */
+  private holdsModel(phase: number): boolean {
+    return row(this.children, phase).filter((child) => !this.groups.gathered[child]).length >= FEWEST_OF_MODEL;
+  }
+
+  private next = 0; // after the boxes that are merged in the forward pass
+
+  /** Boxes for each of the two columns; -1 where a step has more of them, or none. */
+  private most(): number {
+    const { parent, isPhase, phase, gathered } = this.groups;
+    const phases = Array.from(parent.keys()).filter((g) => isPhase[g] && [FORWARD, BACKWARD].includes(phase[g]!));
+    if (phases.length !== 2 || phase[phases[0]!] === phase[phases[1]!]) return -1;
+    let boxes = row(this.children, 0).length + 1; // the loss
+    for (const value of this.graph.inputs) if (this.graph.role[value] === INPUT) boxes++;
+    for (const g of phases) {
+      const [groups, own] = [row(this.children, g), row(this.members, g).length];
+      if (!groups.some((child) => !gathered[child])) return -1;
+      if (this.holdsModel(g)) continue;
+      boxes += groups.length + (own > MOST_BESIDE_MODEL ? Math.ceil(own / LONGEST) : own);
+    }
+    return Math.floor((MOST_ITEMS - boxes) / 2);
+  }
+
+  private isModule(item: number): boolean {
+    return item < 0 && !this.groups.gathered[-1 - item];
+  }
+
+  /** By item of the backward pass: the box of the forward pass that most of its gradients belong to, or -1. */
+  private unitsOf({ items }: Level): Int32Array {
+    const votes = this.votes(items, this.unit);
+    return Int32Array.from(votes, (of) => [...of].sort((a, b) => b[1] - a[1])[0]?.[0] ?? -1);
+  }
+
+  /** Clusters without those parts of them that would make a loop: the largest part keeps the number. */
+  private convex({ source, target }: Level, wanted: Int32Array): Int32Array {
+    const part = convexParts(source, target, wanted);
+    const size = new Map<number, number>();
+    for (const p of part) size.set(p, (size.get(p) ?? 0) + 1);
+    const largest = new Map<number, number>();
+    part.forEach((p, i) => {
+      const now = largest.get(wanted[i]!);
+      if (wanted[i]! >= 0 && (now === undefined || size.get(p)! > size.get(now)!)) largest.set(wanted[i]!, p);
+    });
+    return wanted.map((cluster, i) => (cluster >= 0 && largest.get(cluster) === part[i] ? cluster : -1));
   }
 
   /** A phase of a training step, or a whole model in it: it stands beside its gradients. */
@@ -152,18 +283,40 @@ class Gatherer {
 
   /** How many boxes the groups in a group are, about, when equal neighbours are one. */
   private folded(g: number): number {
-    const { scope, gathered } = this.groups;
-    let boxes = 0;
-    let last = '';
-    for (const child of row(this.children, g)) {
-      const like = `${row(this.members, child).length}/${row(this.children, child).length}`;
-      if (like !== last || gathered[child] || scope[child] === scope[g]) boxes++;
-      last = like;
-    }
-    return boxes;
+    const { count, runs } = this.runs(g);
+    return row(this.children, g).length - count + runs;
   }
 
-  private sections(level: number, { items }: Level, section: Int32Array, sectionOf: Int32Array): boolean {
+  /** Groups in a group that will be folded, about: runs of those that look alike. */
+  private runs(g: number): { groups: Set<number>; count: number; runs: number } {
+    const children = row(this.children, g);
+    const groups = new Set<number>();
+    let runs = 0;
+    for (let from = 0, end; from < children.length; from = end) {
+      for (end = from + 1; end < children.length && this.isLike(children[end - 1]!, children[end]!); end++);
+      if (end - from < SHORTEST_RUN) continue;
+      runs++;
+      for (const child of children.subarray(from, end)) groups.add(child);
+    }
+    return { groups, count: groups.size, runs };
+  }
+
+  private isLike(a: number, b: number): boolean {
+    const { gathered, parent, scope } = this.groups;
+    const isModule = (g: number) => !gathered[g] && scope[g] !== scope[parent[g]!];
+    const size = (g: number) => [row(this.members, g).length, row(this.children, g).length];
+    const [[p, q], [r, s]] = [size(a), size(b)] as [[number, number], [number, number]];
+    return isModule(a) && isModule(b) && p === r && q === s && this.made(a) === this.made(b);
+  }
+
+  /** The type of what comes out of a group, last of all. */
+  private made(group: number): number {
+    const last = this.inside(-1 - group).reduce((late, node) => Math.max(late, node), -1);
+    const value = last < 0 ? -1 : this.output(last);
+    return value < 0 ? -1 : this.graph.type[value]!;
+  }
+
+  private sections(level: number, { items }: Level, section: Int32Array, sectionOf: Int32Array, fewest = 2): boolean {
     const { groups } = this;
     const lists = new Map<number, number[]>();
     items.forEach((item, i) => {
@@ -172,7 +325,7 @@ class Gatherer {
       if (list) list.push(item);
       else lists.set(section[i]!, [item]);
     });
-    if (lists.size < 2) return false;
+    if (lists.size < fewest) return false;
     for (const [number, list] of lists) {
       if (list.length < 2) continue;
       const group = addTo(groups, level, Gathered.Section);
@@ -188,16 +341,7 @@ class Gatherer {
 
   /** Where the gradients of each section are, or null. */
   private likeForward({ items, source, target }: Level, sectionOf: Int32Array): Int32Array | null {
-    const links = this.graph.links.get('grad');
-    if (!links) return null;
-    const votes = items.map(() => new Map<number, number>());
-    const boxOf = this.boxOf;
-    items.forEach((item, i) => this.inside(item).forEach((node) => (boxOf[node] = i)));
-    links.source.forEach((node, i) => {
-      const [section, box] = [sectionOf[node]!, boxOf[links.target[i]!]!];
-      if (section >= 0 && box >= 0) votes[box]!.set(section, (votes[box]!.get(section) ?? 0) + 1);
-    });
-    items.forEach((item) => this.inside(item).forEach((node) => (boxOf[node] = -1)));
+    const votes = this.votes(items, sectionOf);
     const wanted = votes.map((of) => [...of].sort((a, b) => b[1] - a[1])[0]?.[0] ?? -1);
     if (wanted.every((section) => section < 0)) return null;
     // What belongs to none of them goes with what is before it.
@@ -218,6 +362,20 @@ class Gatherer {
       if (!number.has(p)) number.set(p, next++);
       return number.get(p)!;
     });
+  }
+
+  /** By item: how many of its gradients belong to each section of the forward pass. */
+  private votes(items: readonly number[], sectionOf: Int32Array): Map<number, number>[] {
+    const votes = items.map(() => new Map<number, number>());
+    const boxOf = this.boxOf;
+    items.forEach((item, i) => this.inside(item).forEach((node) => (boxOf[node] = i)));
+    const links = this.graph.links.get('grad');
+    links?.source.forEach((node, i) => {
+      const [section, box] = [sectionOf[node]!, boxOf[links.target[i]!]!];
+      if (section >= 0 && box >= 0) votes[box]!.set(section, (votes[box]!.get(section) ?? 0) + 1);
+    });
+    items.forEach((item) => this.inside(item).forEach((node) => (boxOf[node] = -1)));
+    return votes;
   }
 
   /** The operators in an item, itself among them. */
@@ -282,6 +440,12 @@ class Gatherer {
     }
     return at;
   }
+}
+
+/** What modules of one kind have in common: `mid` of `mid1` and `mid_attention`, `down` of `down.0`. */
+function stem(name: string): string {
+  const end = name.search(/[\d_.#]/);
+  return end > 0 ? name.slice(0, end) : name;
 }
 
 /** The items in an order in which they can run, as near as may be to that in which they ran. */

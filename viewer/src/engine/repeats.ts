@@ -7,10 +7,9 @@
 import { PHASES, ROLES } from '../scene.ts';
 import type { Graph } from '../wire/capture.ts';
 import { convexParts } from './convex.ts';
+import { SHORTEST_RUN } from './gather.ts';
 import { csr, row, type Csr } from '../wire/csr.ts';
 import type { Tree } from './tree.ts';
-
-const SHORTEST_RUN = 3;
 
 const OPTIMIZER = PHASES.indexOf('optimizer');
 const FIXED = new Set(['parameter', 'buffer', 'constant', 'state'].map((role) => ROLES.indexOf(role as (typeof ROLES)[number])));

@@ -76,7 +76,10 @@ export function buildTree(graph: Graph, pools: Pools, options: TreeOptions): Tre
   if (options.plumbing) gatherPlumbing(grouping, options.plumbing);
   const forward = makeOrderly(grouping, { ...(options.flow ?? graph), producer: graph.producer });
   if (shown.split && grouping.phase.includes(FORWARD)) followLead(grouping, FORWARD, groups.ranForward());
-  if (options.gather) gather(grouping, graph, { ...(options.flow ?? graph), producer: graph.producer }, options.gather);
+  if (options.gather) {
+    const drawn = { ...(options.flow ?? graph), producer: graph.producer };
+    gather(grouping, graph, drawn, options.gather, (scope) => inList(pools, scope));
+  }
   const home = homes(graph, grouping, pools, options, shown);
   const tree = newTree(graph, grouping, home, forward, options);
   countOperators(tree, graph, shown.split);
@@ -502,6 +505,12 @@ export function groupOrder(tree: Tree, group: number): number {
   return PHASE_ORDER[tree.phase[group]!]!;
 }
 
+/** `down.0` of the first module of a list, and of all others their name. */
+function inList(pools: Pools, scope: number): string {
+  const label = scopeLabel(pools, scope);
+  return /^\d/.test(label) ? `${scopeLabel(pools, pools.scopes.parent[scope]!)}.${label}` : label;
+}
+
 /** The name of a group, as the page shows it. */
 export function groupTitle(tree: Tree, pools: Pools, group: number): string {
   if (group === 0) return 'graph';
@@ -540,7 +549,7 @@ function withoutModule(pools: Pools, parameter: string, module: number): string 
   return parameter;
 }
 
-/** `conv1 … layer2`: what a section begins and ends with. */
+/** `conv1 … layer2`: what a section begins and ends with; `cat + up.0` where that is all of it. */
 function sectionTitle(tree: Tree, pools: Pools, group: number): string {
   const [groups, nodes] = [row(tree.childGroups, group), row(tree.childNodes, group)];
   const title = (last: boolean): string => {
@@ -548,7 +557,9 @@ function sectionTitle(tree: Tree, pools: Pools, group: number): string {
     if (g === undefined || (node !== undefined && (last ? node > tree.last[g]! : node < tree.first[g]!))) return tree.opTitle(node!);
     return groupTitle(tree, pools, g);
   };
-  return upTo(title(false), title(true));
+  const [first, last] = [title(false), title(true)];
+  const said = upTo(first, last);
+  return groups.length + nodes.length === 2 && said.endsWith(` … ${last}`) ? `${first} + ${last}` : said;
 }
 
 /** `h.0 … 11`: what the last name shares with the first is not said again. */

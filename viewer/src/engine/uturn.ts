@@ -175,17 +175,23 @@ class Step {
     };
     this.match(nodeBoxes('grad'), BACKWARD);
     if (this.phases.includes(RECOMPUTE)) this.match(nodeBoxes('recompute'), RECOMPUTE);
-    if (this.phases.includes(OPTIMIZER)) this.match(this.updates(), OPTIMIZER);
-    // Frames stand level too.
+    // Frames stand level too, and an optimizer that is one box beside the backward pass as a whole.
     const frames = new Map<string, number>();
     for (let box = 0; box < v.count; box++) {
       const group = v.item[box]! - tree.nodes;
-      if (!v.open[box] || group < 0 || group >= tree.groups) continue;
+      if (group < 0 || group >= tree.groups) continue;
       const name = `${tree.isPhase[group] ? '' : tree.scope[group]}/${tree.isPhase[group] ? 0 : tree.part[group]}/${this.round(box)}`;
+      const isWhole = !v.open[box] && v.parent[box]! < 0 && this.isIn(box, OPTIMIZER) && frames.has(name);
+      if (isWhole) this.whole.add(box);
+      if (!v.open[box] && !isWhole) continue;
       if (this.isIn(box, FORWARD)) frames.set(name, box);
       else if (frames.has(name)) this.put(box, frames.get(name)!);
     }
+    if (this.phases.includes(OPTIMIZER)) this.match(this.updates(), OPTIMIZER);
   }
+
+  /** Optimizers that are one box, beside an open backward pass. */
+  private readonly whole = new Set<number>();
 
   private put(box: number, first: number): void {
     this.row[first] = first;
@@ -239,6 +245,7 @@ class Step {
     flow.useValue.forEach((value, use) => {
       const node = flow.useNode[use]!;
       if (!isParameter(value) || graph.phase[node] !== OPTIMIZER) return;
+      if (this.whole.has(v.nodeBox[node]!)) return;
       for (const box of readers.get(value) ?? []) pairs.push([box, v.nodeBox[node]!]);
     });
     this.readersOf = readers;
@@ -252,6 +259,7 @@ class Step {
   private rewire(ends: { value: number; from: number; to: number }[]): void {
     const { visible: v } = this.input;
     const seeds = new Set(ends.map(({ value, to }) => `${value}/${to}`));
+    const gradients = new Map<number, { uses: number; value: number; use: number }>();
     for (let e = 0; e < v.source.length; e++) {
       const [a, b] = [v.source[e]!, v.target[e]!];
       if (this.isKept(a, b)) {
@@ -261,8 +269,22 @@ class Step {
       }
       // Its row says what updates a parameter, and what needs it for gradients.
       if (this.isParameter(a) && this.column[a] !== this.column[b]) continue;
+      if (this.whole.has(b) && this.isIn(a, BACKWARD) && v.parent[a]! >= 0) {
+        // The gradients of all modules are one line, from the frame around them.
+        let frame = a;
+        while (v.parent[frame]! >= 0) frame = v.parent[frame]!;
+        const key = frame * v.count + b;
+        const line = gradients.get(key);
+        gradients.set(key, { uses: v.uses[e]! + (line?.uses ?? 0), value: line?.value ?? v.value[e]!, use: line?.use ?? v.use[e]! });
+        continue;
+      }
       const kind = this.column[a] === this.column[b] ? 0 : this.row[a]! >= 0 && this.row[a] === this.row[b] ? RUNG : BETWEEN;
       this.edges.add(a, b, v.uses[e]!, v.value[e]!, v.use[e]!, kind);
+    }
+    for (const [key, { uses, value, use }] of gradients) {
+      const [a, b] = [Math.floor(key / v.count), key % v.count];
+      const isLevel = this.row[a]! >= 0 && this.row[a] === this.row[b] && this.column[b] === this.column[a]! + 1;
+      this.edges.add(a, b, uses, value, use, isLevel ? RUNG : BETWEEN);
     }
     this.keep(new Set(ends.map(({ value }) => value)));
   }

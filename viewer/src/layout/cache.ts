@@ -66,7 +66,7 @@ export class LayoutCache {
 type Column = Float32Array | Int32Array | undefined;
 
 function columns(g: PortedGraph): Column[] {
-  return [g.width, g.height, g.source, g.target, g.tail, g.tailAt, g.headAt, g.weight, g.order];
+  return [g.width, g.height, g.source, g.target, g.tail, g.tailAt, g.headAt, g.weight, g.order, g.before, g.behind];
 }
 
 const bits = new Int32Array(1),

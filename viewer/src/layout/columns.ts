@@ -11,6 +11,7 @@ import { LANE, type NestedGraph, type NestedLayout, type Options } from './types
 const GAP = 90; // between columns, without the lines in it
 const PITCH = 6; // of lines beside each other
 const WIDEST = 240; // a bundle of lines
+const HEADER_LEVEL = 17; // of a line from a frame, below its top
 export const EDGE = 14; // free space around a column
 
 /** `column` is the column of each box (by the phase around it), from 0 in their order. */
@@ -68,6 +69,8 @@ export function takeColumn(graph: NestedGraph, column: Int32Array, c: number): C
       target: Int32Array.from(edges, (e) => place[graph.target[e]]),
       weight: graph.weight && pick(graph.weight, edges),
       order: graph.order && pick(graph.order, boxes),
+      before: graph.before && pick(graph.before, boxes),
+      behind: graph.behind && pick(graph.behind, boxes),
       key: graph.key && ((group: number) => graph.key!(boxes[group])),
     },
   };
@@ -123,8 +126,9 @@ export class Ways {
     if (!points) {
       const c = this.column[box],
         v = this.place[box];
-      points =
-        this.escapeOf(c).way(v, entering !== (this.upward[c] ?? false), side, ((box * 7) % 19) / 18) ?? straight(this.parts[c], v, side);
+      const part = this.parts[c];
+      if (this.graph.open[box]) points = fromHeader(part, v, side); // all that is in it
+      points ??= this.escapeOf(c).way(v, entering !== (this.upward[c] ?? false), side, ((box * 7) % 19) / 18) ?? straight(part, v, side);
       this.known.set(key, points);
     }
     return points;
@@ -144,6 +148,11 @@ export class Ways {
 function straight({ x, y, wide, high, totalWide }: Part, v: number, side: 0 | 1): number[] {
   const middle = y[v] + high[v] / 2;
   return side ? [x[v], middle, -EDGE, middle] : [x[v] + wide[v], middle, totalWide + EDGE, middle];
+}
+
+function fromHeader({ x, y, wide, totalWide }: Part, v: number, side: 0 | 1): number[] {
+  const level = y[v] + HEADER_LEVEL;
+  return side ? [x[v], level, -EDGE, level] : [x[v] + wide[v], level, totalWide + EDGE, level];
 }
 
 /** An edge from one column to another: out of the first to its side, through one gap (or over columns to another), and in. */

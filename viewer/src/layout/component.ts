@@ -12,6 +12,7 @@ import { orderLayers } from './order.ts';
 import { assignRanks } from './rank.ts';
 import { LOOP_ROOM } from './lines.ts';
 import { route } from './route.ts';
+import { orderAtPorts } from './ports.ts';
 import { clearSide } from './sides.ts';
 import type { FlatGraph, FlatLayout, Options, PortedGraph } from './types.ts';
 
@@ -61,7 +62,9 @@ export function layoutLayers(graph: FlatGraph | PortedGraph, options: Options, b
   }
 
   const { arcs, layered, half } = best;
-  const order = options.side && good ? clearSide(layered, best.order, solid, graph.height, options.side) : best.order;
+  const order = options.side && good ? clearSide(layered, best.order, solid, graph, options.side) : best.order;
+  const share = good ? portShare(arcs, half, solid) : null;
+  if (share) orderAtPorts(layered, order, share, solid, options.side !== undefined);
   balance(layered, order, half);
   const gaps = gapsFor(options.gapX, mostLines(layered, solid));
   const { gapY, maxHeight } = options;

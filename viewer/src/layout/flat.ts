@@ -74,6 +74,8 @@ function graphOf(graph: FlatGraph | PortedGraph, boxes: Int32Array, edges: Int32
     target: edges.map((e) => local[target[e]]),
     weight: weight && pick(weight, edges),
     order: order && boxes.map((v) => order[v]),
+    before: graph.before && pick(graph.before, boxes),
+    behind: graph.behind && pick(graph.behind, boxes),
   };
   if (!('tail' in graph)) return part;
   const { inPorts, outPorts, tail, tailAt, headAt } = graph;

@@ -2,10 +2,9 @@
 // before them are, and apart from boxes that their rungs would run through.
 
 import type { Part } from './columns.ts';
-import { RUNG, type NestedGraph } from './types.ts';
+import { HELD, RUNG, type NestedGraph } from './types.ts';
 import type { Turn } from './uturn.ts';
 
-const WEIGHT = 0.05;
 const MOST = 250; // boxes of a column: of more, none is looked at that well
 const RUNGS_WITHIN = 44; // of the upper part of a box
 
@@ -117,7 +116,7 @@ class Held {
     const { before, source, target } = this;
     if (!source.length) return before;
     const from = Int32Array.from([...before.source, ...source]);
-    const weight = new Float32Array(from.length).fill(WEIGHT);
+    const weight = new Float32Array(from.length).fill(HELD);
     weight.set(before.weight ?? new Float32Array(before.source.length).fill(1));
     return { ...before, source: from, target: Int32Array.from([...before.target, ...target]), weight };
   }

@@ -19,6 +19,9 @@ interface Levels {
   /** Sizes as the levels see them: going down, whatever the direction. */
   wide: Float32Array;
   high: Float32Array;
+  /** Of a group: those of all that is in it. */
+  before?: Float32Array;
+  behind?: Float32Array;
   /** Ports of group g, those of the top border first: distance from its left side. */
   portStart: Int32Array;
   portX: Float32Array;
@@ -80,6 +83,8 @@ function prepare(graph: NestedGraph, right: boolean): Levels {
     children,
     place,
     piecesOf: listsBy(n + 1, pieces.group, pieces.count),
+    before: graph.before && withInner(graph, graph.before),
+    behind: graph.behind && withInner(graph, graph.behind),
     wide: Float32Array.from(right ? graph.height : graph.width),
     high: Float32Array.from(right ? graph.width : graph.height),
     portStart,
@@ -89,6 +94,12 @@ function prepare(graph: NestedGraph, right: boolean): Levels {
     contentX: new Float32Array(n + 1),
     contentY: 0,
   };
+}
+
+function withInner({ n, parent }: NestedGraph, own: Float32Array): Float32Array {
+  const all = own.slice();
+  for (let v = n - 1; v >= 0; v--) if (parent[v] >= 0) all[parent[v]] += all[v];
+  return all;
 }
 
 /** The graph of one level: its boxes in order, then the ports of its border; its pieces are the edges. */
@@ -139,7 +150,11 @@ function buildLevel(levels: Levels, g: number): PortedGraph {
     }
   }
   const order = localOrder(graph.order, children.item, children.start[g], kids, inPorts, outPorts);
-  return { n, width, height, source, target, weight: graph.weight && weight, order, inPorts, outPorts, tail, tailAt, headAt };
+  const ofKids = (all: Float32Array | undefined) =>
+    all && Float32Array.from({ length: n }, (_, i) => (i < kids ? all[children.item[children.start[g] + i]] : 0));
+  const [before, behind] = [ofKids(levels.before), ofKids(levels.behind)];
+  const ports = { inPorts, outPorts, tail, tailAt, headAt };
+  return { n, width, height, source, target, weight: graph.weight && weight, order, before, behind, ...ports };
 }
 
 /** The order of a level's boxes among themselves, so that equal groups look equal; none when it is the index. */

@@ -3,24 +3,36 @@
 
 import { copyOrder, countCrossings, type Order } from './crossings.ts';
 import type { Layered } from './layers.ts';
+import { HELD, type FlatGraph } from './types.ts';
 
 const ROW = 60; // about the height of a row: a group counts as many as it holds
 const MOST = 900; // items on all layers: more are left as they are
 const ROUNDS = 3;
+/** Beside the boxes or beyond everything, away from the side or on it. */
+const ASIDE: [far: boolean, to: 1 | -1][] = [
+  [false, 1],
+  [true, 1],
+  [false, -1],
+  [true, -1],
+];
 
-/** `side` is where lines lead away from boxes: 1 to the right, -1 to the left. The first `solid` items are boxes. */
-export function clearSide(layered: Layered, order: Order, solid: number, height: ArrayLike<number>, side: 1 | -1): Order {
+/** What leads from boxes to the sides; where that is not known, one line from each row, to one side. */
+type Beside = Pick<FlatGraph, 'height' | 'before' | 'behind'>;
+
+/** `side` is where most lines lead away from boxes: 1 to the right, -1 to the left. The first `solid` items are boxes. */
+export function clearSide(layered: Layered, order: Order, solid: number, beside: Beside, side: 1 | -1): Order {
   if (layered.count > MOST) return order;
-  const cost = (of: Order) => countCrossings(layered, of) + passed(layered, of, solid, height, side);
+  const seen = drawn(layered);
+  const cost = (of: Order) => countCrossings(seen, of) + passed(layered, of, solid, beside, side);
   let best = order;
   let least = cost(best);
-  const tries = chains(layered);
+  const tries = chains(layered, solid);
   for (let round = 0; round < ROUNDS && least > 0; round++) {
     const before = least;
     for (const bends of tries) {
-      for (const far of [false, true]) {
+      for (const [far, to] of ASIDE) {
         const next = copyOrder(best);
-        for (const bend of bends) moveAside(layered, next, bend, solid, side, far);
+        for (const bend of bends) moveAside(layered, next, bend, solid, to * side, far);
         const now = cost(next);
         if (now < least) [best, least] = [next, now];
       }
@@ -34,18 +46,51 @@ export function clearSide(layered: Layered, order: Order, solid: number, height:
   return best;
 }
 
-/** The bends of each line, the shortest lines first: longer ones go around them. */
-function chains({ boxes, count, chain, chainLength }: Layered): number[][] {
+const isHeld = (weight: number) => weight < 1.01 * HELD;
+
+/** Without what only holds boxes in place: it has no line. */
+function drawn(layered: Layered): Layered {
+  const { weight, downStart, lower, upper } = layered;
+  if (!weight.some(isHeld)) return layered;
+  const start = new Int32Array(downStart.length);
+  const left: number[] = [];
+  for (let v = 0; v + 1 < downStart.length; v++) {
+    for (let l = downStart[v]; l < downStart[v + 1]; l++) if (!isHeld(weight[l])) left.push(l);
+    start[v + 1] = left.length;
+  }
+  const take = (of: Int32Array) => Int32Array.from(left, (l) => of[l]);
+  return { ...layered, links: left.length, downStart: start, lower: take(lower), upper: take(upper) };
+}
+
+/**
+ * The bends of each line, the shortest lines first: longer ones go around them. The port of the border where a line comes
+ * in or goes out moves with it.
+ */
+function chains({ boxes, count, chain, chainLength, upStart, upLink, upper, downStart, lower }: Layered, solid: number): number[][] {
   const found: number[][] = [];
+  const isPort = (v: number) => v >= solid && v < boxes;
   for (let t = 0; t < chainLength.length; t++) {
     if (!chainLength[t]) continue;
-    found.push(Array.from({ length: chainLength[t] }, (_, i) => chain[t] + i).filter((v) => v >= boxes && v < count));
+    const bends = Array.from({ length: chainLength[t] }, (_, i) => chain[t] + i).filter((v) => v >= boxes && v < count);
+    if (!bends.length) continue;
+    const [first, last] = [bends[0], bends[bends.length - 1]];
+    const above = Array.from(upLink.subarray(upStart[first], upStart[first + 1]), (link) => upper[link]);
+    const below = [...lower.subarray(downStart[last], downStart[last + 1])];
+    found.push([...above.filter(isPort), ...bends, ...below.filter(isPort)]);
   }
   return found.sort((a, b) => a.length - b.length);
 }
 
 /** How many level lines from boxes to the side are crossed by lines that pass there. */
-function passed(layered: Layered, { start, at }: Order, solid: number, height: ArrayLike<number>, side: 1 | -1): number {
+function passed(layered: Layered, order: Order, solid: number, { height, before, behind }: Beside, side: 1 | -1): number {
+  if (before && behind)
+    return (
+      passedAt(layered, order, -1, (v) => (v < solid ? before[v] : 0)) + passedAt(layered, order, 1, (v) => (v < solid ? behind[v] : 0))
+    );
+  return passedAt(layered, order, side, (v) => (v < solid ? Math.max(1, Math.round(height[v] / ROW)) : 0));
+}
+
+function passedAt(layered: Layered, { start, at }: Order, side: 1 | -1, leading: (box: number) => number): number {
   let sum = 0;
   for (let r = 0; r + 1 < start.length; r++) {
     let lines = 0; // on that side so far
@@ -53,14 +98,14 @@ function passed(layered: Layered, { start, at }: Order, solid: number, height: A
     for (let i = from; i !== to; i -= side) {
       const v = at[i];
       if (v >= layered.boxes) lines++;
-      else if (v < solid) sum += lines * Math.max(1, Math.round(height[v] / ROW));
+      else sum += lines * leading(v);
     }
   }
   return sum;
 }
 
 /** Moves an item of its layer beyond the boxes, away from the side: next to them, or beyond everything. */
-function moveAside({ layer, boxes }: Layered, { start, at, pos }: Order, v: number, solid: number, side: 1 | -1, far: boolean): void {
+function moveAside({ layer, boxes }: Layered, { start, at, pos }: Order, v: number, solid: number, side: number, far: boolean): void {
   const r = layer[v];
   const items = [...at.subarray(start[r], start[r + 1])].filter((w) => w !== v);
   let place = side > 0 ? 0 : items.length;

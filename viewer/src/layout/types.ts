@@ -11,6 +11,9 @@ export interface FlatGraph {
   weight?: Float32Array;
   /** Execution rank of each box: breaks cycles and ties. The index where absent. */
   order?: Int32Array;
+  /** How many lines lead level from each box to the side before it, and to the one behind it: what passes there crosses them. */
+  before?: Float32Array;
+  behind?: Float32Array;
 }
 
 /**
@@ -38,6 +41,9 @@ export interface Options {
   /** Where other lines lead away from boxes, across the direction: 1 behind them (to the right), -1 before them. */
   side?: 1 | -1;
 }
+
+/** The weight of an edge without a line, which holds boxes in place. */
+export const HELD = 0.05;
 
 export const NORMAL = 0;
 /** A long skip, led beside the boxes. */
@@ -92,6 +98,8 @@ export interface NestedGraph {
   target: Int32Array;
   weight?: Float32Array;
   order?: Int32Array;
+  before?: Float32Array;
+  behind?: Float32Array;
   /** Names a group's content for the cache; null: do not cache it. Every group is cached where absent. */
   key?: (group: number) => string | null;
 }

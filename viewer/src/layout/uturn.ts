@@ -39,7 +39,8 @@ export interface Turn {
 const BEND = 44; // below the columns
 const ROUNDS_APART = 8;
 
-export function layoutTurn(graph: NestedGraph, turn: Turn, options: Options, cache: LayoutCache): NestedLayout {
+export function layoutTurn(plain: NestedGraph, turn: Turn, options: Options, cache: LayoutCache): NestedLayout {
+  const graph = { ...plain, ...leading(plain, turn) };
   const across = options.direction === 'down';
   const { column, upward } = turn;
   const count = column.reduce((most, c) => Math.max(most, c + 1), 0);
@@ -91,6 +92,19 @@ export function layoutTurn(graph: NestedGraph, turn: Turn, options: Options, cac
   for (let e = 0; e < lines.length; e++) if (turn.guide[e] || !lines[e]) lines[e] = new Float32Array(0);
   const [totalWidth, totalHeight] = across ? [places.width, bottom] : [bottom, places.width];
   return { ...boxes, ...joinLines(lines), edgeKind, totalWidth, totalHeight };
+}
+
+/** How many rungs lead from each box to the columns before and behind it. */
+function leading({ n, source, target, open }: NestedGraph, { column, row, kind }: Turn): Pick<NestedGraph, 'before' | 'behind'> {
+  const [before, behind] = [new Float32Array(n), new Float32Array(n)];
+  for (let e = 0; e < kind.length; e++) {
+    const [a, b] = [source[e], target[e]];
+    if (kind[e] !== RUNG || row[a] < 0 || row[a] !== row[b] || column[a] === column[b] || open[a]) continue;
+    const [left, right] = column[a] < column[b] ? [a, b] : [b, a];
+    behind[left]++;
+    before[right]++;
+  }
+  return { before, behind };
 }
 
 /** Columns are laid out with options of their own: each has its own cache. */

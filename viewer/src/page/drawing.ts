@@ -1,11 +1,12 @@
 // The drawing: another picture in it, and where one looks. A picture is drawn at once and not by a view, because how it comes
 // in (what moves, what stays in its place) depends on the command that made it.
 
+import type { Camera } from '../draw/camera.ts';
 import type { Kinship } from '../draw/motion.ts';
 import type { Rect } from '../draw/viewport.ts';
 import type { Picture } from '../engine/messages.ts';
 import type { Kin } from '../engine/diffview.ts';
-import type { OfScene, Scene } from '../scene.ts';
+import { BoxKind, type OfScene, type Scene } from '../scene.ts';
 import type { Page } from './page.ts';
 
 const MARGIN = 36;
@@ -97,15 +98,8 @@ export function beginAtChange(page: Page): void {
   const { camera } = renderer;
   const now = state.picture.get();
   if (!now || holds(camera.visible(), now.scene)) return;
-  let first: Rect | null = null;
-  for (const { scene, change } of [now, ...(now.beside ? [now.beside.picture] : [])]) {
-    if (first) break; // where only the other picture has changes, what is here is not in view
-    for (let box = 0; change && box < scene.boxes.count; box++) {
-      if (!change[box]) continue;
-      const rect = around(scene, [box]);
-      if (!first || (scene.direction === 'down' ? rect.y < first.y : rect.x < first.x)) first = rect;
-    }
-  }
+  const shift = shiftOf(now, camera);
+  const first = firstChange(now) ?? moved(now.beside ? firstChange(now.beside.picture) : null, shift);
   if (!first) return;
   const seen = camera.visible();
   const inside =
@@ -117,6 +111,55 @@ export function beginAtChange(page: Page): void {
   // A little of what comes before it is seen too.
   const zoom = Math.max(READABLE, camera.view.zoom);
   camera.set({ x: first.x + first.width / 2, y: first.y + camera.screen.height / 4 / zoom, zoom });
+  const there = moved(camera.visible(), -shift)!;
+  if (!shows(now.scene, camera.visible()) && !(now.beside && shows(now.beside.picture.scene, there))) begin(page);
+}
+
+/** The first box that has changed, other than those around others: of a step, in the forward pass if there is one. */
+function firstChange({ scene, change }: Pick<Picture, 'scene' | 'change'>): Rect | null {
+  const { phase, kind, x, y, count } = scene.boxes;
+  const [along, over] = scene.direction === 'down' ? [y, x] : [x, y];
+  let first = -1;
+  for (let box = 0; change && box < count; box++) {
+    if (!change[box] || kind[box] === BoxKind.Open) continue;
+    const later = first < 0 ? -1 : phase[box]! - phase[first]! || along[box]! - along[first]! || over[box]! - over[first]!;
+    if (later < 0) first = box;
+  }
+  return first < 0 ? null : around(scene, [first]);
+}
+
+/**
+ * How far the picture before is from this one, across: where both can be read in their panes, each is in the middle of its own; else
+ * what has changed first, or the first of all, stands at the same place in both.
+ */
+export function shiftOf({ scene, change, beside }: Picture, { screen }: Camera): number {
+  if (!beside) return 0;
+  const then = beside.picture;
+  if (Math.max(scene.width, then.scene.width) < screen.width / READABLE) return (scene.width - then.scene.width) / 2;
+  const { pairs } = beside;
+  const eye = firstChange({ scene, change }) ?? { x: 0, y: 0 };
+  const far = (i: number) => Math.hypot(scene.boxes.x[pairs[i + 1]!]! - eye.x, scene.boxes.y[pairs[i + 1]!]! - eye.y);
+  let best = -1;
+  for (let i = 0; i < pairs.length; i += 2) {
+    const isFrame = scene.boxes.kind[pairs[i + 1]!] === BoxKind.Open;
+    if (isFrame || scene.boxes.phase[pairs[i + 1]!] !== then.scene.boxes.phase[pairs[i]!]) continue;
+    if (best < 0 || far(i) < far(best)) best = i;
+  }
+  const middle = ({ boxes }: Scene, box: number) => boxes.x[box]! + boxes.width[box]! / 2;
+  return best < 0 ? 0 : middle(scene, pairs[best + 1]!) - middle(then.scene, pairs[best]!);
+}
+
+function moved(rect: Rect | null, by: number): Rect | null {
+  return rect && { ...rect, x: rect.x + by };
+}
+
+/** Whether anything but frames is in sight. */
+function shows({ boxes }: Scene, seen: Rect): boolean {
+  for (let box = 0; box < boxes.count; box++) {
+    if (boxes.kind[box] === BoxKind.Open || boxes.x[box]! > seen.x + seen.width || boxes.x[box]! + boxes.width[box]! < seen.x) continue;
+    if (boxes.y[box]! <= seen.y + seen.height && boxes.y[box]! + boxes.height[box]! >= seen.y) return true;
+  }
+  return false;
 }
 
 /** Where to look along the wide side of a graph that is wider than the window: at its left end, or its first box. */

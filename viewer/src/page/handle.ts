@@ -4,6 +4,7 @@ import type { Picture, StageInfo } from '../engine/messages.ts';
 import { CHANGES, GHOST } from '../picture/changes.ts';
 import { LEAST_TEXT } from '../draw/cards.ts';
 import type { Camera } from '../draw/camera.ts';
+import { dark, light } from '../draw/theme.ts';
 import { clean, fitBox } from '../draw/label.ts';
 import { TITLE_SIZE } from '../picture/sizes.ts';
 import { crossings, segments } from '../picture/quality.ts';
@@ -12,6 +13,7 @@ import { COMPARE, type Compare } from '../state/page.ts';
 import { expand, expandAll } from './expanding.ts';
 import { addFile } from './files.ts';
 import type { Page } from './page.ts';
+import { video } from './playing.ts';
 import { find, pickKernel, select } from './selecting.ts';
 import type { SplitPane } from './split.ts';
 import { addTable } from './tables.ts';
@@ -123,6 +125,7 @@ export function handle(page: Page, split: SplitPane): Record<string, unknown> {
     compare: (how: Compare) => after(COMPARE.includes(how) ? setCompare(page, how) : Promise.resolve()),
     kernel: (index: number) => after(pickKernel(page, index)),
     addTable: (name: string, text: string) => after(addTable(page, name, text)),
+    video: (theme = '') => video(page, { light, dark }[theme] ?? page.state.theme.get()),
     open: (bytes: Uint8Array, name: string) => after(addFile(page, bytes, name)),
   };
 }

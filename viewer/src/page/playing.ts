@@ -1,6 +1,7 @@
 // A run to watch: a bead goes from box to box in the order of execution while the curve of what is in memory grows.
 
 import { reducedMotion } from '../draw/camera.ts';
+import type { Theme } from '../draw/theme.ts';
 import { paintBead, paintMemory } from '../draw/play.ts';
 import { PLAY_SECONDS, STRIP, type Run } from '../picture/play.ts';
 import { bytesText } from '../text/figures.ts';
@@ -93,8 +94,14 @@ function player(page: Page, run: Run, centre: HTMLElement): () => void {
   };
 }
 
-/** The run as a video, made in the time that it takes to watch it. */
+/** The run as a file with a video. */
 export async function record(page: Page, name: string): Promise<void> {
+  saveFile(await video(page, page.state.theme.get()), name);
+  page.say(page.words().recorded);
+}
+
+/** The run as a video, made in the time that it takes to watch it. */
+export async function video(page: Page, theme: Theme): Promise<Blob> {
   const { state, client } = page;
   const w = page.words();
   const kind = ['video/webm;codecs=vp9', 'video/webm'].find(
@@ -103,9 +110,8 @@ export async function record(page: Page, name: string): Promise<void> {
   if (!kind) throw new Error(w.noVideo);
   const { scene, paint: marks } = page.renderer;
   const run = about(state.picture.get(), await client.playback());
-  if (!run || scene !== page.renderer.scene) return record(page, name); // another picture is on its way
+  if (!run || scene !== page.renderer.scene) return video(page, theme); // another picture is on its way
   page.say(w.recording(PLAY_SECONDS));
-  const theme = state.theme.get();
   const below = run.live.length ? STRIP : 0;
   const scale = Math.min(VIDEO.width / (scene.width + 2 * MARGIN), (VIDEO.height - below) / (scene.height + 2 * MARGIN), 2);
   // Even: some players take nothing else.
@@ -145,6 +151,5 @@ export async function record(page: Page, name: string): Promise<void> {
   });
   recorder.stop();
   await ended;
-  saveFile(new Blob(parts, { type: 'video/webm' }), name);
-  page.say(w.recorded);
+  return new Blob(parts, { type: 'video/webm' });
 }

@@ -7,7 +7,7 @@ import { paintRibbons } from '../draw/ribbons.ts';
 import type { Aside, Beside, Calls, Picture } from '../engine/messages.ts';
 import { BoxKind } from '../scene.ts';
 import { h } from '../widgets/dom.ts';
-import { about, around, draw } from './drawing.ts';
+import { about, around, draw, shiftOf } from './drawing.ts';
 import type { Page } from './page.ts';
 import { changeFill } from './painting.ts';
 import { select } from './selecting.ts';
@@ -137,14 +137,12 @@ export class SplitPane {
     this.renderer.setMarks(picture.scene, { change: picture.change, changed: picture.changed, numbers: picture.numbers ?? null, fill });
   }
 
-  /** One camera: the same rows at the same size. Where both fit, each is in the middle of its pane. */
+  /** One camera: the same rows at the same size. */
   private align(): void {
     const { renderer, state } = this.page;
-    const [one, other] = [this.shown!.picture.scene, state.picture.get()!.scene];
     renderer.resize();
     const { camera } = renderer;
-    const room = camera.screen.width / camera.view.zoom;
-    this.apart = Math.max(one.width, other.width) < room ? (other.width - one.width) / 2 : 0;
+    this.apart = shiftOf(state.picture.get()!, camera);
     this.renderer.camera.minZoom = camera.minZoom = Math.min(camera.minZoom, this.renderer.camera.minZoom);
     this.steer(renderer, this.renderer, -this.apart);
   }

@@ -255,14 +255,14 @@ function reasons(now: Compiling, kernel: number, words: Own, pick: (index: numbe
     return h('li', {}, button, h('div', { class: 'hint' }, reason));
   });
   const list = items.length ? h('ul', { class: 'plain' }, ...items) : h('p', { class: 'hint' }, words.nothing);
-  return [h('h3', {}, words.apart(`${kernel} ${short(launch.name, 40)}`)), list];
+  return [h('h2', {}, words.apart(`${kernel} ${short(launch.name, 40)}`)), list];
 }
 
 function historyOf(now: Compiling, words: Words, line: (file: string, line: number) => void): (HTMLElement | false)[] {
   const w = own(words);
   const most = Math.max(...now.took.map(total), 1e-9);
   return [
-    now.breaks.length > 0 && h('h3', {}, `${w.breaks} (${now.breaks.length})`),
+    now.breaks.length > 0 && h('h2', {}, `${w.breaks} (${now.breaks.length})`),
     h(
       'ul',
       { class: 'plain' },
@@ -273,13 +273,13 @@ function historyOf(now: Compiling, words: Words, line: (file: string, line: numb
         return h('li', {}, button, h('div', { class: 'hint' }, one.reason));
       }),
     ),
-    now.again.length > 0 && h('h3', {}, `${w.again} (${now.again.length})`),
+    now.again.length > 0 && h('h2', {}, `${w.again} (${now.again.length})`),
     h(
       'ul',
       { class: 'plain' },
       ...now.again.slice(0, MOST_LISTED).map((one) => h('li', {}, one.frame, h('div', { class: 'hint' }, one.reason || '?'))),
     ),
-    now.took.length > 0 && h('h3', {}, `${w.time} · ${secondsText(now.took.reduce((sum, took) => sum + total(took), 0))}`),
+    now.took.length > 0 && h('h2', {}, `${w.time} · ${secondsText(now.took.reduce((sum, took) => sum + total(took), 0))}`),
     ...now.took.map((took) => bar(took, most, words)),
   ];
 }

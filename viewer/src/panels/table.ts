@@ -1,5 +1,7 @@
-// All operators in a table: sorted, filtered by the search, copied as CSV. Rows are asked for as they scroll into view.
+// All operators in a table: sorted, filtered by the search, copied as CSV, its columns as wide as one likes. Rows are asked
+// for as they scroll into view.
 
+import { Columns } from '../widgets/columns.ts';
 import { VirtualList } from '../widgets/list.ts';
 import type { TableRow } from '../engine/messages.ts';
 import { shortNumber } from '../text/figures.ts';
@@ -9,6 +11,9 @@ import { h, replace, short } from '../widgets/dom.ts';
 import { register } from './panel.ts';
 
 const CHUNK = 200;
+const LONGEST = 240; // letters of a cell
+const KEYS = ['#', 'op', 'phase', 'module', 'name', 'type']; // of the first columns, where their widths are remembered
+const LEAST = [64, 133, 84, 133, 133, 133, 88]; // their widths, and that of all others
 const BARE = new Set(['MACs', 'other FLOPs', 'intensity']); // their unit is above
 
 interface TableCalls {
@@ -38,6 +43,12 @@ class NodeTable {
   private total = 0;
   private at = -1; // the row that was picked last
   private how = false; // a last column says what is known of the costs
+  private columns = new Columns(
+    'opscope columns',
+    () => this.element,
+    () => this.resized(),
+  );
+  private named = true;
 
   constructor(
     private calls: TableCalls,
@@ -66,6 +77,7 @@ class NodeTable {
     const { total, named, rows } = await this.calls.table(this.sort, this.down, this.filter, 0, CHUNK);
     this.chunks.set(0, rows);
     this.asked.add(0);
+    this.named = named;
     const words = this.words();
     const names = [...words.columns, ...this.metrics.map((name) => metricName(name, words)), ...(this.how ? [words.costs.how] : [])];
     const head = h(
@@ -78,16 +90,17 @@ class NodeTable {
             class: `cell ${this.column(i)}`,
             role: 'columnheader',
             'aria-sort': i === this.sort ? (this.down ? 'descending' : 'ascending') : undefined,
+            style: this.columns.style(this.key(i)),
           },
           h(
             'button',
             { 'data-key': `column-${i}`, title: name, onclick: () => this.sortBy(i) },
             name + (i === this.sort ? (this.down ? ' ↓' : ' ↑') : ''),
           ),
+          this.columns.grip({ key: this.key(i), index: i, label: words.habits.columnWidth(name), hint: words.habits.columnHint }),
         ),
       ),
     );
-    const least = `${680 + 88 * (names.length - 6)}px`;
     const copy = h(
       'div',
       { class: 'table-tools' },
@@ -101,7 +114,7 @@ class NodeTable {
         { class: 'table-scroll' },
         h(
           'div',
-          { class: named ? 'table-wide' : 'table-wide no-names', role: 'grid', 'aria-label': words.table, style: `min-width:${least}` },
+          { class: named ? 'table-wide' : 'table-wide no-names', role: 'grid', 'aria-label': words.table, style: this.least(names.length) },
           head,
           this.list.element,
         ),
@@ -111,6 +124,30 @@ class NodeTable {
     this.total = total;
     this.at = -1;
     this.list.set(total);
+  }
+
+  /** What a column is remembered by, in any language. */
+  private key(index: number): string {
+    return KEYS[index] ?? this.metrics[index - KEYS.length] ?? 'how';
+  }
+
+  /** The width below which the table is scrolled. */
+  private least(columns: number): string {
+    let sum = 28;
+    for (let i = 0; i < columns; i++)
+      if (this.named || i !== 4) sum += this.columns.width(this.key(i)) ?? LEAST[Math.min(i, LEAST.length - 1)]!;
+    return `min-width:${sum}px`;
+  }
+
+  /** Other widths: nothing is asked for again, and the grip keeps the focus and the pointer. */
+  private resized(): void {
+    const heads = [...this.element.querySelectorAll<HTMLElement>('[role=columnheader]')];
+    heads.forEach((head, i) => {
+      head.style.cssText = this.columns.style(this.key(i)) ?? '';
+      head.querySelector('.column-grip')!.setAttribute('aria-valuenow', String(Math.round(head.getBoundingClientRect().width)));
+    });
+    this.element.querySelector<HTMLElement>('.table-wide')!.style.cssText = this.least(heads.length);
+    this.list.draw();
   }
 
   private sortBy(column: number): void {
@@ -156,7 +193,11 @@ class NodeTable {
         onclick: () => ((this.at = index), this.calls.select(row.item)),
       },
       ...row.cells.map((cell, i) =>
-        h('span', { class: `cell ${this.column(i)}`, role: 'gridcell', title: this.title(i, cell) }, this.text(i, cell)),
+        h(
+          'span',
+          { class: `cell ${this.column(i)}`, role: 'gridcell', title: this.title(i, cell), style: this.columns.style(this.key(i)) },
+          this.text(i, cell),
+        ),
       ),
     );
   }
@@ -177,7 +218,7 @@ class NodeTable {
             : this.calls.text(metric, cell as number);
     if (index === 2) return (this.words().phases as Record<string, string>)[String(cell)] ?? String(cell ?? '');
     if (index >= 6) return howText(String(cell ?? ''), this.words());
-    return short(String(cell ?? ''), 60);
+    return short(String(cell ?? ''), LONGEST);
   }
 
   private title(index: number, cell: string | number | null): string | undefined {

@@ -14,6 +14,8 @@ export const HABITS_EN = {
   paletteHint: 'Type a command',
   noCommand: 'No such command.',
   more: 'More files',
+  columnWidth: (name: string) => `Width of the column ${name}`,
+  columnHint: 'Drag: width · double-click: fit · Delete: as it was',
   closeTab: 'Close this tab',
   commands: {
     search: 'Search',
@@ -106,6 +108,8 @@ export const HABITS_ZH: typeof HABITS_EN = {
   paletteHint: '输入命令',
   noCommand: '没有这样的命令。',
   more: '更多文件',
+  columnWidth: (name: string) => `“${name}”列的宽度`,
+  columnHint: '拖动调整宽度 · 双击适合内容 · Delete 恢复',
   closeTab: '关闭此标签页',
   commands: {
     search: '搜索',

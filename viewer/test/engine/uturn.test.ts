@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { Engine } from '../../src/engine/engine.ts';
 import type { Picture, ViewOptions } from '../../src/engine/messages.ts';
 import { BoxKind, EdgeKind, PHASES } from '../../src/scene.ts';
-import { overlaps } from '../../src/picture/quality.ts';
+import { crossings, overlaps, segments } from '../../src/picture/quality.ts';
 
 const OPTIONS: ViewOptions = { direction: 'down', split: true, side: true, hidden: [0], constants: false };
 const FILES = {
@@ -108,7 +108,7 @@ describe('the first picture of a network', () => {
   it.each(names)('%s: no line goes back, no rung runs through a box', async (name) => {
     const { picture } = await network(name);
     check(picture);
-    expect(picture.scene.boxes.count).toBeLessThanOrEqual(50);
+    expect(picture.scene.boxes.count).toBeLessThanOrEqual(40);
     expect(picture.scene.rows).toBeGreaterThanOrEqual(4);
     expect(crossed(picture)).toEqual([]);
   });
@@ -120,6 +120,35 @@ describe('the first picture of a network', () => {
     expect(picture.scene.boxes.count).toBeLessThan(20);
     const { tree } = engine['view'];
     for (let node = 0; node < tree.nodes; node++) expect(tree.nodeGroup[node]).not.toBe(0);
+  });
+
+  it.each([
+    ['vit_train', 0],
+    ['unet_train', 18],
+    ['llama_train', 0],
+    ['resnet50_train', 0],
+    ['gpt2_train', 9],
+  ])('%s: %i lines cross at most, and no two rungs', async (name, most) => {
+    const { picture } = await network(name);
+    const { edges } = picture.scene;
+    const lines = (isIn: (e: number) => boolean) => {
+      const chosen = Array.from(edges.kind.keys()).filter(isIn);
+      const points = chosen.map((e) => edges.points.slice(2 * edges.start[e]!, 2 * edges.start[e + 1]!));
+      const pointStart = points.reduce((starts, line) => [...starts, starts.at(-1)! + line.length / 2], [0]);
+      return segments({ pointStart, points: points.flatMap((line) => [...line]) });
+    };
+    expect(crossings(lines(() => true))).toBeLessThanOrEqual(most);
+    expect(crossings(lines((e) => edges.kind[e] === EdgeKind.Rung))).toBe(0);
+  });
+
+  it('leads the gradients of all modules to an optimizer that is one box as one line', async () => {
+    const { picture } = await network('unet_train');
+    const { boxes, edges } = picture.scene;
+    const optimizer = find(picture, 'optimizer', OPTIMIZER);
+    const into = Array.from(edges.kind.keys()).filter((e) => edges.target[e] === optimizer);
+    expect(into).toHaveLength(1);
+    const frame = edges.source[into[0]!]!;
+    expect([boxes.kind[frame], boxes.phase[frame], boxes.parent[frame]]).toEqual([BoxKind.Open, BACKWARD, -1]);
   });
 
   it('gathers operators between modules, never the modules', async () => {

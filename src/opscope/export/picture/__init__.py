@@ -23,9 +23,7 @@ def export(capture: Capture, path: Path, options: Options) -> None:
     size = Size.of(look.size)
     stage = capture.stage(options.stage)
     if look.play and (options.ending != ".svg" or look.engine == "graphviz"):
-        raise OpscopeError(
-            f"{path}: --play writes an animated .svg, drawn by opscope itself; the page saves a video (Export, WebM)"
-        )
+        raise OpscopeError(f"{path}: --play writes an animated .svg, drawn by opscope itself, or a video (.webm)")
     if look.engine == "graphviz":
         content = graphviz.render(capture, options, look, size)
     else:
