@@ -124,11 +124,23 @@ def test_a_kernel_that_nothing_started_is_an_operator_of_its_own(tmp_path: Path)
     assert summary.info(capture)["profile"]["evidence"] == {"itself": 1}
 
 
-def test_ids_of_several_processes_that_collide_place_nothing(tmp_path: Path) -> None:
+def test_ids_of_several_processes_that_collide_are_refused(tmp_path: Path) -> None:
     found = [call("aten::mm", 0, 10, 1), call("aten::add", 0, 10, 1, pid=2), kernel("gemm", 20, 1)]
-    capture = opened(tmp_path / "t.json", trace_of(found))
-    assert "gemm" in [node.op for node in capture.graph.nodes]
-    assert any("trace of each rank by itself" in text for text in capture.all_warnings())
+    with pytest.raises(BadInput, match="trace of each rank by itself"):
+        opened(tmp_path / "t.json", trace_of(found))
+
+
+def test_ids_that_collide_and_started_nothing_do_no_harm(tmp_path: Path) -> None:
+    found = [call("aten::mm", 0, 10, 1), call("aten::add", 0, 10, 1, pid=2), call("aten::mm", 12, 10, 2)]
+    capture = opened(tmp_path / "t.json", trace_of([*found, kernel("gemm", 20, 2)]))
+    assert summary.info(capture)["profile"]["evidence"] == {"by id": 1}
+
+
+def test_a_trace_of_another_tool_says_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"traceEvents": [{"ph": "X", "cat": "hlo", "name": "fusion.3", "ts": 1, "dur": 2}]}')
+    with pytest.raises(BadInput, match="1 hlo.*torch.profiler did not write it"):
+        opscope.open(path)
 
 
 @pytest.mark.parametrize(
