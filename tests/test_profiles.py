@@ -139,7 +139,7 @@ def test_ids_that_collide_and_started_nothing_do_no_harm(tmp_path: Path) -> None
 def test_a_trace_of_another_tool_says_what_it_holds(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text('{"traceEvents": [{"ph": "X", "cat": "hlo", "name": "fusion.3", "ts": 1, "dur": 2}]}')
-    with pytest.raises(BadInput, match="1 hlo.*torch.profiler did not write it"):
+    with pytest.raises(BadInput, match=r"1 hlo.*torch\.profiler did not write it"):
         opscope.open(path)
 
 

@@ -278,7 +278,7 @@ class GraphBuilder:
         code: str = "",
         attrs: Mapping[str, Any] | int | None = None,
     ) -> int:
-        """Append a set of nodes, such as the operators of one fused kernel. `attrs` may be their number in the pools."""
+        """Append a set of nodes, such as the operators of one fused kernel. `attrs`: also by their number."""
         rows = self._groups.setdefault(kind, [])
         number = attrs if isinstance(attrs, int) else self.pools.attrs(attrs or {})
         rows.append((self.pools.string(name), self.pools.string(code), number, members))

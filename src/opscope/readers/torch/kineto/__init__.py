@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -98,7 +97,8 @@ def capture_of(profile: Profile) -> Capture:
 def _nodes(b: GraphBuilder, profile: Profile, found: Operators) -> None:
     calls = profile.calls
     shapes: dict[int, int] = {0: 0}  # the number of a text -> that of the attributes which it says
-    names, texts = calls.name[found.calls].tolist(), calls.shapes[found.calls].tolist()
+    names: list[int] = calls.name[found.calls].tolist()
+    texts: list[int] = calls.shapes[found.calls].tolist()
     ops = {name: profile.names[name].replace("::", ".", 1) for name in set(names)}
     for name, text, place in zip(names, texts, found.places, strict=True):
         if text not in shapes:
@@ -130,9 +130,10 @@ def _groups(b: GraphBuilder, profile: Profile, owner: npt.NDArray[np.int64]) -> 
     work = profile.work
     rows: dict[str, list[int]] = {}
     known: dict[tuple[int, int, int], int] = {}
-    each = zip(work.device.tolist(), work.stream.tolist(), work.attrs.tolist(), strict=True)
-    columns = zip(work.kind.tolist(), work.name.tolist(), owner.tolist(), each, strict=True)
-    for row, (kind, name, node, key) in enumerate(columns):
+    described = (work.kind, work.name, owner, work.device, work.stream, work.attrs)
+    columns: list[list[int]] = [one.tolist() for one in described]
+    for row, (kind, name, node, *where) in enumerate(zip(*columns, strict=True)):
+        key = where[0], where[1], where[2]
         if key not in known:
             device, stream, attrs = key
             known[key] = b.pools.attrs({"device": device, "stream": stream, **profile.attr_sets[attrs]})

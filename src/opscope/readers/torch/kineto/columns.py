@@ -203,9 +203,7 @@ class Columns:
             warnings=tuple(found),
         )
 
-    def _placed(
-        self, calls: Calls, correlation: npt.NDArray[np.int64], process: npt.NDArray[np.int32]
-    ) -> Work:
+    def _placed(self, calls: Calls, correlation: npt.NDArray[np.int64], process: npt.NDArray[np.int32]) -> Work:
         """The work of devices, each with the call that started it."""
         order = np.argsort(_floats(self._work[4]), kind="stable")
         names, kinds, devices, streams, starts, durations = (

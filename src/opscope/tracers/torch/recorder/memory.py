@@ -11,7 +11,7 @@ tensor goes, but its address is not given to another storage while we record.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from math import prod
 from operator import attrgetter
@@ -23,7 +23,7 @@ WINDOW_BITS = 24  # of a place: the rest is the storage
 _ALL = -1  # the window of a write to a whole storage
 _MOST_PARTS = 64  # writes to parts of one storage before the next write takes them all in
 _NO_STORAGE = (RuntimeError, NotImplementedError)  # what a tensor without one raises
-_address = attrgetter("_cdata")
+_address: Callable[[Any], int] = attrgetter("_cdata")
 
 
 class Window(NamedTuple):
@@ -130,7 +130,8 @@ class Memory:
         nearly all of them are the same objects on the same memory as when they were seen last. So each question is
         asked about all of them at once, which no loop of Python's has to do."""
         try:
-            addresses = list(map(_address, map(self._storage, tensors)))
+            storages: Iterable[Any] = map(self._storage, tensors)
+            addresses = list(map(_address, storages))
         except (*_NO_STORAGE, TypeError, AttributeError):
             return [-1] * len(tensors)
         found = list(map(self.by_object.get, map(id, tensors), repeat(-1)))
