@@ -130,12 +130,13 @@ def _groups(b: GraphBuilder, profile: Profile, owner: npt.NDArray[np.int64]) -> 
     work = profile.work
     rows: dict[str, list[int]] = {}
     known: dict[tuple[int, int, int], int] = {}
-    described = (work.kind, work.name, owner, work.device, work.stream, work.attrs)
-    columns: list[list[int]] = [one.tolist() for one in described]
-    for row, (kind, name, node, *where) in enumerate(zip(*columns, strict=True)):
-        key = where[0], where[1], where[2]
+    kinds: list[int] = work.kind.tolist()
+    names: list[int] = work.name.tolist()
+    nodes: list[int] = owner.tolist()
+    keys: list[list[int]] = np.stack((work.device, work.stream, work.attrs), axis=1).tolist()
+    for row, (kind, name, node, (device, stream, attrs)) in enumerate(zip(kinds, names, nodes, keys, strict=True)):
+        key = device, stream, attrs
         if key not in known:
-            device, stream, attrs = key
             known[key] = b.pools.attrs({"device": device, "stream": stream, **profile.attr_sets[attrs]})
         group = GROUPS[kind]
         b.group(group, [node], name=profile.names[name], attrs=known[key])
