@@ -409,3 +409,29 @@ def test_damaged_exports_are_refused_or_read(data: st.DataObject, tmp_path: Path
     path.write_bytes(whole)
     with contextlib.suppress(OpscopeError):
         opscope.open(path)
+
+
+def test_every_step_beside_the_one_of_an_execution_trace_is_placed(tmp_path: Path) -> None:
+    """The trace of one step, three times, each with ids and times of its own: the graph is that of the second."""
+    trace = json.loads(gzip.decompress((PROFILES / "eager.trace.json.gz").read_bytes()))
+    numbered = ("External id", "correlation", "Record function id", "Sequence number", "Python id", "Python parent id")
+    events = trace["traceEvents"]
+    trace["traceEvents"] = [
+        {
+            **event,
+            "ts": float(event.get("ts", 0)) + step * 1e7,
+            "args": {
+                key: value + step % 3 * 10**7 if key in numbered and isinstance(value, int) else value
+                for key, value in event.get("args", {}).items()
+            },
+        }
+        for step in (-1, 0, 1)
+        for event in (events if step == 0 else [one for one in events if one.get("cat") in ("cpu_op", "kernel")])
+    ]
+    path = tmp_path / "steps.json"
+    path.write_text(json.dumps(trace))
+    joined = opscope.open(CHAKRA, profile=path)
+    found = summary.info(joined)["profile"]
+    assert found["placed"] == found["kernels"] == 3 * 2179
+    assert found["evidence"] == {"by id": 2179, "by name and order": 2 * 2179}
+    assert found["seconds"] == pytest.approx(found["placed_seconds"])
