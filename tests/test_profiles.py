@@ -124,11 +124,23 @@ def test_a_kernel_that_nothing_started_is_an_operator_of_its_own(tmp_path: Path)
     assert summary.info(capture)["profile"]["evidence"] == {"itself": 1}
 
 
-def test_ids_of_several_processes_that_collide_place_nothing(tmp_path: Path) -> None:
+def test_ids_of_several_processes_that_collide_are_refused(tmp_path: Path) -> None:
     found = [call("aten::mm", 0, 10, 1), call("aten::add", 0, 10, 1, pid=2), kernel("gemm", 20, 1)]
-    capture = opened(tmp_path / "t.json", trace_of(found))
-    assert "gemm" in [node.op for node in capture.graph.nodes]
-    assert any("trace of each rank by itself" in text for text in capture.all_warnings())
+    with pytest.raises(BadInput, match="trace of each rank by itself"):
+        opened(tmp_path / "t.json", trace_of(found))
+
+
+def test_ids_that_collide_and_started_nothing_do_no_harm(tmp_path: Path) -> None:
+    found = [call("aten::mm", 0, 10, 1), call("aten::add", 0, 10, 1, pid=2), call("aten::mm", 12, 10, 2)]
+    capture = opened(tmp_path / "t.json", trace_of([*found, kernel("gemm", 20, 2)]))
+    assert summary.info(capture)["profile"]["evidence"] == {"by id": 1}
+
+
+def test_a_trace_of_another_tool_says_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"traceEvents": [{"ph": "X", "cat": "hlo", "name": "fusion.3", "ts": 1, "dur": 2}]}')
+    with pytest.raises(BadInput, match=r"1 hlo.*torch\.profiler did not write it"):
+        opscope.open(path)
 
 
 @pytest.mark.parametrize(
@@ -397,3 +409,29 @@ def test_damaged_exports_are_refused_or_read(data: st.DataObject, tmp_path: Path
     path.write_bytes(whole)
     with contextlib.suppress(OpscopeError):
         opscope.open(path)
+
+
+def test_every_step_beside_the_one_of_an_execution_trace_is_placed(tmp_path: Path) -> None:
+    """The trace of one step, three times, each with ids and times of its own: the graph is that of the second."""
+    trace = json.loads(gzip.decompress((PROFILES / "eager.trace.json.gz").read_bytes()))
+    numbered = ("External id", "correlation", "Record function id", "Sequence number", "Python id", "Python parent id")
+    events = trace["traceEvents"]
+    trace["traceEvents"] = [
+        {
+            **event,
+            "ts": float(event.get("ts", 0)) + step * 1e7,
+            "args": {
+                key: value + step % 3 * 10**7 if key in numbered and isinstance(value, int) else value
+                for key, value in event.get("args", {}).items()
+            },
+        }
+        for step in (-1, 0, 1)
+        for event in (events if step == 0 else [one for one in events if one.get("cat") in ("cpu_op", "kernel")])
+    ]
+    path = tmp_path / "steps.json"
+    path.write_text(json.dumps(trace))
+    joined = opscope.open(CHAKRA, profile=path)
+    found = summary.info(joined)["profile"]
+    assert found["placed"] == found["kernels"] == 3 * 2179
+    assert found["evidence"] == {"by id": 2179, "by name and order": 2 * 2179}
+    assert found["seconds"] == pytest.approx(found["placed_seconds"])

@@ -276,11 +276,12 @@ class GraphBuilder:
         *,
         name: str = "",
         code: str = "",
-        attrs: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, Any] | int | None = None,
     ) -> int:
-        """Append a set of nodes, such as the operators of one fused kernel."""
+        """Append a set of nodes, such as the operators of one fused kernel. `attrs`: also by their number."""
         rows = self._groups.setdefault(kind, [])
-        rows.append((self.pools.string(name), self.pools.string(code), self.pools.attrs(attrs or {}), members))
+        number = attrs if isinstance(attrs, int) else self.pools.attrs(attrs or {})
+        rows.append((self.pools.string(name), self.pools.string(code), number, members))
         return len(rows) - 1
 
     def body(self, node: int, label: str, graph: Graph, bindings: Iterable[tuple[int, int]] = ()) -> None:

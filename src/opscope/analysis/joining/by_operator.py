@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
 
 from opscope.ir import Capture
 from opscope.ir.measurements import RUN_MARK
@@ -30,14 +34,52 @@ _LEAST_PASS = 0.5  # of the operators of a graph that must be found for a part o
 
 
 def by_number(placing: Placing, capture: Capture) -> None:
-    """An execution trace of the same run: both carry the number of every call."""
+    """An execution trace of the same run: both carry the number of every call. It is a trace of one step; the other
+    steps of the profile are that one once more, operator by operator."""
     measured = placing.measured
     nodes = numbered(capture)
+    of_call = np.full(measured.graph.n_nodes, -1, dtype=np.int64)
     for number, call in measured.records.items():
         node = nodes.get(number)
         if node is not None:
             placing.operator(0, node, call, "by id")
+            of_call[call] = node
+    for call, node in _other_steps(measured, of_call):
+        placing.operator(0, node, call, "by name and order")
     _explain(placing, "its operator is not in the execution trace")
+
+
+def _other_steps(measured: Measured, of_call: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Calls before and after the step whose calls are known, and the operators that they are; most steps are the same
+    to the last operator."""
+    known = np.flatnonzero(of_call >= 0)
+    if not len(known):
+        return
+    names, ops = measured.ops, measured.graph.node_op
+    first, last = int(known[0]), int(known[-1]) + 1
+    step, own = ops[first:last], of_call[first:last]
+    length, is_own = last - first, np.flatnonzero(own >= 0)
+    texts = [names[call] for call in range(first, last)]
+    begin = 0
+    while begin + _LEAST_PASS * length <= len(of_call):
+        if begin == first:
+            begin = last
+            continue
+        end = first if begin < first else len(of_call)
+        if begin + length <= end and np.array_equal(ops[begin : begin + length], step):
+            yield from zip((begin + is_own).tolist(), own[is_own].tolist(), strict=True)
+            begin += length
+            continue
+        found = aligned(texts, names[begin : min(end, begin + 2 * length)])
+        at = np.array(found, dtype=np.int64)
+        if (at >= 0).sum() < _LEAST_PASS * length:
+            if end == len(of_call):
+                return
+            begin = end
+            continue
+        hit = np.flatnonzero((at >= 0) & (own >= 0))
+        yield from zip((begin + at[hit]).tolist(), own[hit].tolist(), strict=True)
+        begin += int(at.max()) + 1
 
 
 def marks(measured: Measured) -> dict[int, list[int]]:

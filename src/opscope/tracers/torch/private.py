@@ -212,7 +212,12 @@ def engine_codes(torch: Any) -> frozenset[CodeType]:
 
 def is_torch(torch: Any, code: CodeType) -> bool:
     """Whether this is torch's own code."""
-    return code.co_filename.startswith(os.path.dirname(torch.__file__))
+    return code.co_filename.startswith(_folder_of(torch.__file__))
+
+
+@functools.lru_cache(maxsize=4)
+def _folder_of(file: str) -> str:
+    return os.path.dirname(file)
 
 
 def profiler_mark() -> Callable[[str], Any]:

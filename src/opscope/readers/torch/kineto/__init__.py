@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +48,12 @@ def read(source: Source, options: Options) -> Capture:
     warnings = [] if trace.complete else ["the trace is cut off: what came after is missing"]
     profile = columns.profile(NAME, trace.fields, warnings)
     if not len(profile.calls) and not len(profile.work):
-        raise BadInput(f"{source.name}: a Chrome trace in which neither operators nor kernels ran")
+        raise BadInput(f"{source.name}: a Chrome trace in which neither operators nor kernels ran{columns.others()}")
+    if columns.collide:
+        raise BadInput(
+            f"{source.name}: a trace of several processes whose ids collide, such as one that was merged from those of "
+            "several ranks: which of them started a kernel is not known. Open the trace of each rank by itself"
+        )
     return capture_of(profile)
 
 
@@ -92,15 +96,14 @@ def capture_of(profile: Profile) -> Capture:
 
 def _nodes(b: GraphBuilder, profile: Profile, found: Operators) -> None:
     calls = profile.calls
-    for call, place in zip(found.calls, found.places, strict=True):
-        shapes = profile.text(calls.shapes, call)
-        b.node(
-            profile.text(calls.name, call).replace("::", ".", 1),
-            scope=place.scope,
-            stack=place.stack,
-            attrs=_shapes(b.pools, shapes) if shapes else 0,
-            phase=place.phase,
-        )
+    shapes: dict[int, int] = {0: 0}  # the number of a text -> that of the attributes which it says
+    names: list[int] = calls.name[found.calls].tolist()
+    texts: list[int] = calls.shapes[found.calls].tolist()
+    ops = {name: profile.names[name].replace("::", ".", 1) for name in set(names)}
+    for name, text, place in zip(names, texts, found.places, strict=True):
+        if text not in shapes:
+            shapes[text] = _shapes(b.pools, profile.names[text])
+        b.node(ops[name], scope=place.scope, stack=place.stack, attrs=shapes[text], phase=place.phase)
 
 
 def _shapes(pools: Pools, text: str) -> int:
@@ -126,14 +129,17 @@ def _groups(b: GraphBuilder, profile: Profile, owner: npt.NDArray[np.int64]) -> 
     """A group for each kernel and each copy that ran; by kind of group, which rows of `work` they are."""
     work = profile.work
     rows: dict[str, list[int]] = {}
-    for row, (kind, node) in enumerate(zip(work.kind.tolist(), owner.tolist(), strict=True)):
-        group = GROUPS[int(kind)]
-        attrs: dict[str, Any] = {
-            "device": int(work.device[row]),
-            "stream": int(work.stream[row]),
-            **profile.attr_sets[int(work.attrs[row])],
-        }
-        b.group(group, [node], name=profile.text(work.name, row), attrs=attrs)
+    known: dict[tuple[int, int, int], int] = {}
+    kinds: list[int] = work.kind.tolist()
+    names: list[int] = work.name.tolist()
+    nodes: list[int] = owner.tolist()
+    keys: list[list[int]] = np.stack((work.device, work.stream, work.attrs), axis=1).tolist()
+    for row, (kind, name, node, (device, stream, attrs)) in enumerate(zip(kinds, names, nodes, keys, strict=True)):
+        key = device, stream, attrs
+        if key not in known:
+            known[key] = b.pools.attrs({"device": device, "stream": stream, **profile.attr_sets[attrs]})
+        group = GROUPS[kind]
+        b.group(group, [node], name=profile.names[name], attrs=known[key])
         rows.setdefault(group, []).append(row)
     return rows
 

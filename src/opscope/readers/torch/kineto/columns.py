@@ -24,7 +24,10 @@ CALLS = {
     "cuda_runtime": LAUNCH,
     "cuda_driver": LAUNCH,
     "runtime": LAUNCH,
+    "hip_runtime": LAUNCH,
+    "hip_driver": LAUNCH,
     "xpu_runtime": LAUNCH,
+    "xpu_driver": LAUNCH,
     "privateuse1_runtime": LAUNCH,
     "privateuse1_driver": LAUNCH,
     "mtia_runtime": LAUNCH,
@@ -38,7 +41,9 @@ WORK = {
     "concurrent_kernel": KERNEL,
 }
 _NOT_ATTRS = frozenset(("External id", "external id", "correlation", "device", "stream", "queued", "context", "bytes"))
+_NAMES = frozenset({int, str})  # what processes and threads are called by
 _MOST_NAME = 2000  # characters of a kernel's name: templates of templates
+_MOST_OTHERS = 16  # categories that are counted although they are none of ours
 _LARGEST_ID = 1 << 62
 _LATEST = 1e17  # microseconds since 1970: the year 5138
 
@@ -51,7 +56,8 @@ class Columns:
         self.threads: dict[str, int] = _Numbered()
         self.attrs: dict[str, int] = _Numbered(["{}"])
         self.skipped = 0
-        self.launches = 0
+        self.collide = False  # several processes have calls with the same ids, and work that either may have started
+        self._others: dict[str, int] = {}  # categories of events that are not a profiler's, or their kinds
         self._calls: list[array[Any]] = [array(code) for code in "ibiddqqq"]
         self._shapes = array("i")
         self._correlation = array("q")  # of calls of the device's library, otherwise -1
@@ -60,6 +66,7 @@ class Columns:
         self._started_by = array("q"), array("q")  # the ident of the call, the correlation of the launch
         self._work_attrs = array("i")
         self._processes: dict[str, int] = _Numbered()
+        self._where: dict[tuple[Any, Any], tuple[int, int]] = {}  # the number of a thread, and of its process
         self._thread_names: dict[str, str] = {}
 
     def take(self, events: Iterable[dict[str, Any]]) -> None:
@@ -67,6 +74,7 @@ class Columns:
             if event.get("ph") == "X":
                 category = event.get("cat")
                 if not isinstance(category, str):
+                    self._other("without a category")
                     continue
                 kind = CALLS.get(category)
                 if kind is None:
@@ -75,9 +83,25 @@ class Columns:
                     self._call(event, kind)
                 elif (work := WORK.get(category.lower())) is not None:
                     self._device(event, work)
+                else:
+                    self._other(category[:40])
             elif event.get("ph") == "M" and event.get("name") == "thread_name":
                 name = clean(str(_args(event).get("name")))
                 self._thread_names[f"{event.get('pid')}/{event.get('tid')}"] = name[:100]
+            elif event.get("ph") in ("B", "E"):
+                self._other("beginnings and ends apart")
+
+    def _other(self, what: str) -> None:
+        if what in self._others or len(self._others) < _MOST_OTHERS:
+            self._others[what] = self._others.get(what, 0) + 1
+
+    def others(self) -> str:
+        """What a trace holds that is no profile of PyTorch's."""
+        if not self._others:
+            return ""
+        listed = sorted(self._others, key=self._others.__getitem__, reverse=True)[:4]
+        found = ", ".join(f"{self._others[what]:,} {clean(what)}" for what in listed)
+        return f" (other events: {found}): torch.profiler did not write it"
 
     def _call(self, event: dict[str, Any], kind: int) -> None:
         interval, name = _interval(event), event.get("name")
@@ -89,10 +113,11 @@ class Columns:
         names, kinds, threads, starts, durations, idents, records, sequences = self._calls
         names.append(self.names[name if type(name) is str and len(name) < _MOST_NAME else str(name)[:_MOST_NAME]])
         kinds.append(kind)
-        threads.append(self.threads[f"{event.get('pid')}/{event.get('tid')}"])
+        thread, process = self._thread(event)
+        threads.append(thread)
         starts.append(start)
-        durations.append(max(duration, 0.0))
-        self._process.append(self._processes[str(event.get("pid"))])
+        durations.append(duration if duration > 0.0 else 0.0)
+        self._process.append(process)
         if kind == PYTHON:  # most events are calls of Python, which have none of the rest
             idents.append(-1)
             records.append(-1)
@@ -107,6 +132,17 @@ class Columns:
         shapes = args.get("Input Dims", args.get("Input dims"))
         self._shapes.append(self.names[json.dumps(shapes, separators=(",", ":"))[:_MOST_NAME]] if shapes else 0)
         self._correlation.append(_whole(args.get("correlation")) if kind == LAUNCH else -1)
+
+    def _thread(self, event: dict[str, Any]) -> tuple[int, int]:
+        """The numbers of the thread and of the process in which something ran."""
+        pid, tid = event.get("pid"), event.get("tid")
+        try:
+            return self._where[pid, tid]
+        except (KeyError, TypeError):  # new, or no names at all
+            found = self.threads[f"{pid}/{tid}"], self._processes[str(pid)]
+        if type(pid) in _NAMES and type(tid) in _NAMES:
+            self._where[pid, tid] = found
+        return found
 
     def _device(self, event: dict[str, Any], kind: int) -> None:
         interval, name = _interval(event), event.get("name")
@@ -146,7 +182,7 @@ class Columns:
         )
         found = list(warnings)
         process = _ints(self._process)[order]
-        work = self._placed(calls, _longs(self._correlation)[order], process, found)
+        work = self._placed(calls, _longs(self._correlation)[order], process)
         if self.skipped:
             found.append(f"{self.skipped:,} events without a time or a name are left out")
         distributed = fields.get("distributedInfo")
@@ -167,9 +203,7 @@ class Columns:
             warnings=tuple(found),
         )
 
-    def _placed(
-        self, calls: Calls, correlation: npt.NDArray[np.int64], process: npt.NDArray[np.int32], warnings: list[str]
-    ) -> Work:
+    def _placed(self, calls: Calls, correlation: npt.NDArray[np.int64], process: npt.NDArray[np.int32]) -> Work:
         """The work of devices, each with the call that started it."""
         order = np.argsort(_floats(self._work[4]), kind="stable")
         names, kinds, devices, streams, starts, durations = (
@@ -178,11 +212,7 @@ class Columns:
         ids, correlated = (_longs(column)[order] for column in self._started_by)
         by_launch, twice = _looked_up(correlation, correlated, process)
         by_ident, twice_too = _looked_up(calls.ident, ids, process)
-        if twice or twice_too:
-            warnings.append(
-                "the trace holds several processes whose ids collide: work that more than one of them may have started "
-                "is not placed. Open the trace of each rank by itself"
-            )
+        self.collide = twice or twice_too
         around = np.where(by_launch >= 0, _outer(calls, by_launch), -1)
         return Work(
             name=names,
@@ -236,7 +266,7 @@ def _parents(
 def _looked_up(
     keys: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64], process: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int32], bool]:
-    """Where each of `wanted` is among `keys` (-1: nowhere), and whether keys of several processes collide."""
+    """Where each of `wanted` is among `keys` (-1: nowhere), and whether some is among the keys of several processes."""
     rows = np.flatnonzero(keys >= 0)
     rows = rows[np.argsort(keys[rows], kind="stable")]
     sorted_keys, owners = keys[rows], process[rows]
@@ -249,7 +279,7 @@ def _looked_up(
     hit = np.flatnonzero(inside & (wanted >= 0))
     hit = hit[(sorted_keys[at[hit]] == wanted[hit]) & ~np.isin(wanted[hit], bad)]
     found[hit] = rows[at[hit]]
-    return found, bool(len(bad))
+    return found, bool(np.isin(wanted[wanted >= 0], bad).any()) if len(bad) else False
 
 
 def _outer(calls: Calls, launch: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
@@ -282,7 +312,9 @@ class _Numbered(dict[str, int]):
 def _interval(event: dict[str, Any]) -> tuple[float, float] | None:
     """Start and duration in microseconds; None where they are none that a clock can show."""
     try:
-        start, duration = float(event["ts"]), float(event.get("dur", 0.0))
+        start, duration = event["ts"], event.get("dur", 0.0)
+        if type(start) is not float or type(duration) is not float:
+            start, duration = float(start), float(duration)
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
     return (start, duration) if abs(start) < _LATEST and abs(duration) < _LATEST else None

@@ -11,6 +11,7 @@ from .calls import Call
 from .log import FIELDS, Log
 from .memory import Memory
 from .places import Places
+from .schemas import ARGUMENT_NAMES
 
 
 class StepEnd(NamedTuple):
@@ -82,6 +83,6 @@ class Columns:
         self.use_value, self.use_argument = log.use_columns()
         self.output_value = log.output_value.tolist()
         self.schemas, self.constants = log.schemas, log.constants
-        self.argument_names, self.node_names = log.argument_names, log.node_names
+        self.argument_names, self.node_names = ARGUMENT_NAMES, log.node_names
         self.accumulated, self.seconds, self.measured = log.accumulated, log.seconds, log.measured
         self.threads = log.threads

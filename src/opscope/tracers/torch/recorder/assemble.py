@@ -199,7 +199,7 @@ class _Assembly:
         string = self._pools.string
         types = [tensor_type(self._pools, window) for window in memory.windows]
         ops = [string(schema.name) for schema in log.schemas]
-        arguments = [string(name) for name in log.argument_names]
+        arguments = {number: string(log.argument_names[number]) for number in dict.fromkeys(log.use_argument)}
         owners: dict[int, int] = {}  # storage -> the first value in it
         builder.columns(
             ops=[ops[number] for number in log.schema],

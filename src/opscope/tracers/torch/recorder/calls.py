@@ -86,18 +86,27 @@ class Calls:
             self._enter_unseen(module, frame, thread)
             return
         with self.lock:
-            stack = self.active.setdefault(thread, [])
-            self._drop_ended(stack, frame)
-            top = stack[-1] if stack else None
-            parent = top.call if top else -1
+            stack = self.active.get(thread)
+            if stack is None:
+                stack = self.active[thread] = []
+            while stack:
+                parent, above, stop, outside = stack[-1]
+                # The module that calls is nearly always the one that began last: then the way up to it is its place.
+                place = self._places.inside(frame, stop, outside)
+                if place >= 0:
+                    break
+                stack.pop()  # an exception left it without telling us: its frame is not below us any more
+            else:
+                parent, above = -1, 0
+                place = self._places.at(frame, self._base, 0)
+            if self._lean:
+                place = 0
             is_recomputed = self.rows[parent].is_recomputed if parent >= 0 else self._current_node() is not None
-            stop, outside = (top.frame, top.place) if top else (self._base, 0)
-            place = 0 if self._lean else self._places.at(frame, stop, outside)
-            steps = self._modules.steps(module, top.module if top and parent >= 0 else None, frame)
-            call = len(self.rows)
+            steps = self._modules.steps(module, above if parent >= 0 else None, frame)
+            call, key = len(self.rows), id(module)
             self.rows.append(Call(parent, steps, place, is_recomputed))
-            stack.append(Active(call, id(module), frame, place))
-            self._last[id(module)] = weakref.ref(module), call
+            stack.append(Active(call, key, frame, place))
+            self._last[key] = weakref.ref(module), call
 
     def _enter_unseen(self, module: Any, frame: FrameType, thread: int) -> None:
         """A module that the recording knows is called where no dispatch mode is asked: it is not recorded."""
@@ -131,16 +140,6 @@ class Calls:
                 break
         if not stack and thread != self._home:
             self.active.pop(thread, None)
-
-    def _drop_ended(self, stack: list[Active], frame: FrameType) -> None:
-        """Forget calls that an exception left without telling us: their frame is not below us any more."""
-        while stack:
-            walk: FrameType | None = frame
-            while walk is not None and walk is not stack[-1].frame:
-                walk = walk.f_back
-            if walk is not None:
-                return
-            stack.pop()
 
     def last_call(self, module: Any) -> int:
         """The last call of a module that may be over: what a generator does, it does after its call."""

@@ -51,7 +51,6 @@ class Log:
         self.output_value = array("i")
         self.schemas: list[Schema] = []
         self.constants: list[tuple[Any, ...]] = []  # arguments that are not tensors: schema, name, value, name, …
-        self.argument_names: list[str] = []
         self.node_names: list[str] = [""]
         self.accumulated: dict[int, int] = {}  # operator -> the storage of the leaf whose gradient it adds to
         self.threads: dict[int, int] = {}  # operator -> the thread it ran in, if not the one that records

@@ -11,7 +11,10 @@ tensor goes, but its address is not given to another storage while we record.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from math import prod
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from opscope.tracers.torch import private
@@ -19,6 +22,8 @@ from opscope.tracers.torch import private
 WINDOW_BITS = 24  # of a place: the rest is the storage
 _ALL = -1  # the window of a write to a whole storage
 _MOST_PARTS = 64  # writes to parts of one storage before the next write takes them all in
+_NO_STORAGE = (RuntimeError, NotImplementedError)  # what a tensor without one raises
+_address: Callable[[Any], int] = attrgetter("_cdata")
 
 
 class Window(NamedTuple):
@@ -47,28 +52,33 @@ class Memory:
 
     def __init__(self, torch: Any) -> None:
         self._tensor: type[Any] = torch.Tensor
+        self._storage: Any = torch.Tensor.untyped_storage
         self._free: Any = torch.UntypedStorage._free_weak_ref
         self._expired: Any = torch.UntypedStorage._expired
-        self._window_ids: dict[Any, int] = {}
+        self.window_ids: dict[Any, int] = {}
         self.windows: list[Window] = []
         self._extents: dict[int, Extent | None] = {}
-        self.storage_ids: dict[int, int] = {}  # torch's address of the storage -> our number
+        # Torch's address of a storage -> our number. Nothing else has that address before `release`.
+        self.storage_ids: dict[int, int] = {}
         self._addresses: list[int] = []
         self._devices: list[Any] = []
         self._odd: dict[int, tuple[Any, int]] = {}  # tensors without a storage (sparse): id -> (weak reference, number)
         # By value:
         self.place: list[int] = []  # storage and window; a list, whose append is twice as fast as an array's
+        self.address: list[int] = []  # of the storage; one below zero where a tensor has none
         self.writes: set[int] = set()  # values that an operator wrote over others
         # The newest value by place, and by the tensor object that was seen with it.
-        self._newest: dict[int, int] = {}
+        self.newest_at: dict[int, int] = {}
         self.by_object: dict[int, int] = {}
-        # Storage -> the writes to it (window, value), since one that wrote it all; and the last of them.
-        self.parts: dict[int, list[tuple[int, int]]] = {}
+        # Address of a storage -> the writes to it (window, value) since one that wrote it all, or that one alone (a
+        # number); and the last of them.
+        self.parts: dict[int, list[tuple[int, int]] | int] = {}
         self.last_write: dict[int, int] = {}
+        self.crowded: set[int] = set()  # addresses with so many writes to parts that the next one takes them all in
         self._is_whole: dict[int, bool] = {}  # place -> whether its window is all of its storage
         self._first: dict[int, int] = {}  # storage -> the first value in it, among those looked at
         self._looked_at = 0
-        self._taken_in: set[int] = set()  # storages whose next write reads all the writes before it
+        self._taken_in: set[int] = set()  # addresses whose next write reads all the writes before it
         self.seen_through: dict[int, int] = {}  # a value -> the write that made it through another window
         # A value that is older than its number -> the last value that was there when it was new: what a write made of a
         # tensor is as old as the write, and what no operator made is older than all.
@@ -79,30 +89,35 @@ class Memory:
 
     def place_of(self, tensor: Any) -> int:
         """Storage and window in one number."""
+        return self._located(tensor)[1]
+
+    def _located(self, tensor: Any) -> tuple[int, int]:
+        """The address of the storage, and the place."""
         try:
             held = tensor.untyped_storage()
             address = held._cdata
-        except (RuntimeError, NotImplementedError):
-            return self._odd_storage(tensor) << WINDOW_BITS | self._window(tensor)
+        except _NO_STORAGE:
+            storage = self._odd_storage(tensor)
+            return ~storage, storage << WINDOW_BITS | self._window(tensor)
         storage = self.storage_ids.get(address)
         if storage is None:
-            storage = self._new_storage(tensor, held, address)
+            storage = self.new_storage(tensor, held, address)
         try:
-            window = self._window_ids[tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype]
+            window = self.window_ids[tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype]
         except (KeyError, TypeError, RuntimeError):
             window = self._window(tensor)
-        return storage << WINDOW_BITS | window
+        return address, storage << WINDOW_BITS | window
 
     def read(self, tensor: Any) -> int | list[int]:
         """The value that this tensor shows now; several where its memory was written in parts."""
-        place = self.place_of(tensor)
+        address, place = self._located(tensor)
         value = self.by_object.get(id(tensor))
         if value is None or self.place[value] != place:
-            value = self._newest.get(place, -1)
-        if place >> WINDOW_BITS in self.parts:
-            found = self._read_written(tensor, place, value)
+            value = self.newest_at.get(place, -1)
+        if address in self.parts:
+            found = self._read_written(tensor, address, place, value)
         else:
-            found = value if value >= 0 else self._from_outside(tensor, place)
+            found = value if value >= 0 else self._from_outside(tensor, address, place)
         # What stands in `by_object` after a read is what the tensor shows, or nothing: see `wrote`.
         if isinstance(found, int) and self.place[found] == place:
             self.by_object[id(tensor)] = found
@@ -110,38 +125,35 @@ class Memory:
             self.by_object.pop(id(tensor), None)
         return found
 
-    def shown(self, tensors: Any) -> list[int]:
+    def shown(self, tensors: Sequence[Any]) -> list[int]:
         """What each tensor of a list shows, or -1 where it has to be looked up: a list is hundreds of parameters, and
-        nearly all of them are the same objects on the same memory as when they were seen last."""
-        by_object, places, last_write = self.by_object, self.place, self.last_write
-        since, storage_ids = self.since, self.storage_ids
-        found: list[int] = []
-        for tensor in tensors:
-            shown = by_object.get(id(tensor), -1)
-            if shown >= 0:
-                storage = places[shown] >> WINDOW_BITS
-                written = last_write.get(storage, -1)
-                if written > shown or (written >= 0 and shown in since):
-                    shown = -1
-                else:
-                    try:
-                        if storage_ids.get(tensor.untyped_storage()._cdata) != storage:
-                            shown = -1
-                    except (RuntimeError, NotImplementedError, AttributeError):
-                        shown = -1
-            found.append(shown)
+        nearly all of them are the same objects on the same memory as when they were seen last. So each question is
+        asked about all of them at once, which no loop of Python's has to do."""
+        try:
+            storages: Iterable[Any] = map(self._storage, tensors)
+            addresses = list(map(_address, storages))
+        except (*_NO_STORAGE, TypeError, AttributeError):
+            return [-1] * len(tensors)
+        found = list(map(self.by_object.get, map(id, tensors), repeat(-1)))
+        written = list(map(self.last_write.get, addresses, repeat(-1)))
+        if -1 not in found and addresses == list(map(self.address.__getitem__, found)):
+            if written == found:  # each was written last by what it shows
+                return found
+            if max(written, default=-1) < 0:  # none was ever written
+                return found
+        known, since = self.address, self.since
+        for i, (value, address, write) in enumerate(zip(found, addresses, written, strict=True)):
+            if value >= 0 and (known[value] != address or write > value or (write >= 0 and value in since)):
+                found[i] = -1
         return found
 
     def made(self, tensor: Any, is_write: bool) -> int:
         """A new value for a tensor that an operator returned or wrote."""
-        place = self.place_of(tensor)
-        value = len(self.place)
-        self.place.append(place)
-        self._newest[place] = value
-        self.by_object[id(tensor)] = value
+        address, place = self._located(tensor)
+        value = self._new_value(tensor, address, place)
         if is_write:
             self.writes.add(value)
-            self._written(tensor, place, value)
+            self._written(tensor, address, place, value)
         return value
 
     def wrote(self, tensor: Any) -> int:
@@ -149,22 +161,51 @@ class Memory:
         shown = self.by_object.get(id(tensor))
         if shown is None:
             return self.made(tensor, True)
-        place, value = self.place[shown], len(self.place)
-        self.place.append(place)
-        self._newest[place] = self.by_object[id(tensor)] = value
+        address, place = self.address[shown], self.place[shown]
+        value = self._new_value(tensor, address, place)
         self.writes.add(value)
         if self._is_whole.get(place):
-            storage = place >> WINDOW_BITS
-            self._taken_in.discard(storage)
-            self.parts[storage] = [(_ALL, value)]
-            self.last_write[storage] = value
+            self._taken_in.discard(address)
+            self.crowded.discard(address)
+            self.parts[address] = self.last_write[address] = value
         else:
-            self._written(tensor, place, value)
+            self._written(tensor, address, place, value)
         return value
+
+    def wrote_all(self, tensors: Sequence[Any]) -> Iterable[int]:
+        """`wrote` for each tensor of a list, where it can be at once."""
+        objects = list(map(id, tensors))
+        shown = list(map(self.by_object.get, objects))
+        if None in shown:
+            return [self.wrote(tensor) for tensor in tensors]
+        known: list[Any] = shown
+        places = list(map(self.place.__getitem__, known))
+        if not all(map(self._is_whole.get, places)):
+            return [self.wrote(tensor) for tensor in tensors]
+        addresses = list(map(self.address.__getitem__, known))
+        values = range(len(self.place), len(self.place) + len(objects))
+        self.place += places
+        self.address += addresses
+        self.newest_at.update(zip(places, values, strict=True))
+        self.by_object.update(zip(objects, values, strict=True))
+        self.writes.update(values)
+        self.last_write.update(zip(addresses, values, strict=True))
+        self.parts.update(zip(addresses, values, strict=True))
+        for marked in (self._taken_in, self.crowded):
+            if marked:
+                marked.difference_update(addresses)
+        return values
 
     # -- what happens less often ----------------------------------------------------------------
 
-    def _new_storage(self, tensor: Any, held: Any, address: int) -> int:
+    def _new_value(self, tensor: Any, address: int, place: int) -> int:
+        value = len(self.place)
+        self.place.append(place)
+        self.address.append(address)
+        self.newest_at[place] = self.by_object[id(tensor)] = value
+        return value
+
+    def new_storage(self, tensor: Any, held: Any, address: int) -> int:
         storage = self.storage_ids[address] = len(self._addresses)
         # The weak reference is the address itself, with torch's weak count one up until `release`.
         self._addresses.append(held._weak_ref())
@@ -194,76 +235,79 @@ class Memory:
             hash(key)
         except TypeError:  # symbolic sizes
             key = str(shown)
-        window = self._window_ids.setdefault(key, len(self.windows))
+        window = self.window_ids.setdefault(key, len(self.windows))
         if window == len(self.windows):
             self.windows.append(shown)
         return window
 
-    def _from_outside(self, tensor: Any, place: int) -> int:
-        value = len(self.place)
-        self.place.append(place)
-        self._newest[place] = value
-        self.by_object[id(tensor)] = value
+    def _from_outside(self, tensor: Any, address: int, place: int) -> int:
+        value = self._new_value(tensor, address, place)
         self.since[value] = -1
         self.outside.append((value, weakref.ref(tensor)))
         return value
 
-    def _read_written(self, tensor: Any, place: int, own: int) -> int | list[int]:
+    def _writes_to(self, address: int) -> list[tuple[int, int]]:
+        """The writes to a storage since one that wrote it all, in time."""
+        written = self.parts.get(address, [])
+        return [(_ALL, written)] if isinstance(written, int) else written
+
+    def _read_written(self, tensor: Any, address: int, place: int, own: int) -> int | list[int]:
         """Own value, and what was written since over the same bytes. Values are numbered in time."""
-        storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
+        window = place & (1 << WINDOW_BITS) - 1
         since = self.since.get(own, own)
         found: list[int] = []
-        for written, value in reversed(self.parts[storage]):
+        for written, value in reversed(self._writes_to(address)):
             if value <= since:
                 break
             if self._covers(written, window):
-                found.append(value if self.window_number(value) == window else self._seen_through(tensor, place, value))
+                is_own = self.window_number(value) == window
+                found.append(value if is_own else self._seen_through(tensor, address, place, value))
                 return found[::-1] if len(found) > 1 else found[0]
             if self._overlap(written, window):
                 found.append(value)
-        found.append(own if own >= 0 else self._from_outside(tensor, place))
+        found.append(own if own >= 0 else self._from_outside(tensor, address, place))
         return found[::-1] if len(found) > 1 else found[0]
 
-    def _seen_through(self, tensor: Any, place: int, write: int) -> int:
+    def _seen_through(self, tensor: Any, address: int, place: int, write: int) -> int:
         """What a write through another window (`x.view(-1).add_(1)`) made of this tensor, in its own shape."""
-        value = len(self.place)
-        self.place.append(place)
-        self._newest[place] = value
-        self.by_object[id(tensor)] = value
+        value = self._new_value(tensor, address, place)
         self.seen_through[value] = self.since[value] = write
         return value
 
-    def _written(self, tensor: Any, place: int, value: int) -> None:
-        storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
+    def _written(self, tensor: Any, address: int, place: int, value: int) -> None:
+        window = place & (1 << WINDOW_BITS) - 1
         extent = self._extent(window)
         try:
             is_all = extent is not None and extent.is_dense and extent.end - extent.start == _bytes(tensor)
-        except (RuntimeError, NotImplementedError):
+        except _NO_STORAGE:
             is_all = False
         self._is_whole[place] = is_all
-        self.last_write[storage] = value
-        if is_all or storage in self._taken_in:
-            self._taken_in.discard(storage)
-            self.parts[storage] = [(_ALL, value)]
+        self.last_write[address] = value
+        if is_all or address in self._taken_in:
+            self._taken_in.discard(address)
+            self.crowded.discard(address)
+            self.parts[address] = value
         else:
-            self.parts.setdefault(storage, []).append((window, value))
+            writes = self.parts[address] = self._writes_to(address)
+            writes.append((window, value))
+            if len(writes) >= _MOST_PARTS:
+                self.crowded.add(address)
 
     def pending(self, tensor: Any) -> list[int]:
         """Writes to parts of this tensor's memory, once there are so many that the next one should take them in."""
         shown = self.by_object.get(id(tensor))
-        storage = (self.place_of(tensor) if shown is None else self.place[shown]) >> WINDOW_BITS
-        writes = self.parts.get(storage, ())
-        if len(writes) < _MOST_PARTS:
+        address = self._located(tensor)[0] if shown is None else self.address[shown]
+        if address not in self.crowded:
             return []
-        self._taken_in.add(storage)
-        return [value for _, value in writes]
+        self._taken_in.add(address)
+        return [value for _, value in self._writes_to(address)]
 
     def made_of(self, tensor: Any) -> list[int]:
         """The values whose bytes a tensor shows that has just been made as a window on memory."""
-        place = self.place_of(tensor)
+        address, place = self._located(tensor)
         storage, window = place >> WINDOW_BITS, place & (1 << WINDOW_BITS) - 1
         found: list[int] = []
-        for written, value in reversed(self.parts.get(storage, ())):
+        for written, value in reversed(self._writes_to(address)):
             covers = self._covers(written, window)
             if covers or self._overlap(written, window):
                 found.append(value)
@@ -321,7 +365,7 @@ class Memory:
         except (RuntimeError, NotImplementedError):
             return self._odd_storage(tensor)
         storage = self.storage_ids.get(address)
-        return storage if storage is not None else self._new_storage(tensor, held, address)
+        return storage if storage is not None else self.new_storage(tensor, held, address)
 
     def is_alive(self, storage: int) -> bool:
         address = self._addresses[storage]
@@ -329,8 +373,8 @@ class Memory:
 
     def newest(self, tensor: Any) -> int | None:
         """The value that a tensor shows, or None where nothing recorded touched it."""
-        place = self.place_of(tensor)
-        if place not in self._newest and place >> WINDOW_BITS not in self.parts:
+        address, place = self._located(tensor)
+        if place not in self.newest_at and address not in self.parts:
             return None
         value = self.read(tensor)
         return value if isinstance(value, int) else value[-1]

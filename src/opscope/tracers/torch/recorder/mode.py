@@ -34,12 +34,13 @@ from .memory import WINDOW_BITS, Memory
 from .places import GENERATOR, Places
 from .profiler import marked_run
 from .regions import Region
-from .schemas import OFFSETS, OTHER, TENSOR, TENSORS, Schema
+from .schemas import OFFSETS, OTHER, TENSOR, TENSORS, Schema, argument_number, schema_of
 from .statistics import Statistics
 from .wrapped import OPAQUE, described, plain
 
 _LONGEST_REASON = 200
 _LONGEST_ERROR = 2000
+_NUMBERS = frozenset({float, int, bool, type(None)})  # results that are no tensors
 _ACCUMULATE_GRAD = 2**64 - 1  # what autograd gives as the sequence number of AccumulateGrad
 
 
@@ -97,7 +98,6 @@ class Recorder:
         self._operators: list[Any] = []
         self._items: dict[str, list[int]] = {}  # argument that takes a list -> the numbers of its items' names
         self._constants: dict[Any, int] = {}
-        self._arguments: dict[str, int] = {}
         self._nodes: dict[type[Any], int] = {}
         self._sequence_number: Callable[[], int] = private.sequence_number(torch) or (lambda: 0)
         self._current_node = private.current_node(torch)
@@ -111,16 +111,20 @@ class Recorder:
         `compiler` says whether torch's compiler looks at what runs now; then the other function is called instead."""
         log, memory, places = self.log, self._memory, self._places
         known_schemas, outside = self._schemas, memory.outside
-        tensor_type, made = self._tensor, memory.made
-        by_object, places_of, storage_ids = memory.by_object, memory.place, memory.storage_ids
-        last_write, since, wrote = memory.last_write, memory.since, memory.wrote
+        tensor_type, made, new_storage = self._tensor, memory.made, memory.new_storage
+        by_object, places_of, addresses = memory.by_object, memory.place, memory.address
+        storage_ids, window_ids, newest_at = memory.storage_ids, memory.window_ids, memory.newest_at
+        last_write, since, wrote, wrote_all = memory.last_write, memory.since, memory.wrote, memory.wrote_all
+        before_write, crowded = self._before_write, memory.crowded
         sequence_number, current_node, thread = self._sequence_number, self._current_node, threading.get_ident
         active_calls, base, place_at, flags = self._calls.active, self._base, places.at, places.flags
         uses_log, outputs_log, rows = log.uses, log.output_value, log.rows
         times, values, home = self._times, self._values, threading.get_ident()
         clock = clock_of(self._torch) if times else time.perf_counter
 
-        caller, grad_enabled = self._caller(), self._grad_enabled
+        # The bare function is called by torch itself, without the frames that keep the compiler away.
+        caller = self._caller() if away_from_compiler is None else None
+        grad_enabled = self._grad_enabled
         engine, nodes, lean = self._engine, self._nodes, self._lean
         run = self._fakes.run if self._fakes is not None else marked_run(log) if self._profiled else None
         opaque, around_others, numbers = self._opaque, self._around, self.threads
@@ -132,7 +136,8 @@ class Recorder:
         ) -> Any:
             if compiler() is not None and away_from_compiler is not None:
                 return away_from_compiler(mode, func, types, args, kwargs)
-            kwargs = kwargs or {}
+            if kwargs is None:
+                kwargs = {}
             # Whatever goes wrong in the noting: the operator runs exactly once.
             if not self.is_on:
                 return func(*args, **kwargs)
@@ -156,14 +161,13 @@ class Recorder:
                         # changes only in operators that we see. All else is looked up.
                         shown = by_object.get(id(value), -1)
                         if shown >= 0:
-                            storage = places_of[shown] >> WINDOW_BITS
-                            before = last_write.get(storage, -1)
-                            if before <= shown and (before < 0 or shown not in since):
-                                try:
-                                    address = value.untyped_storage()._cdata
-                                except (RuntimeError, NotImplementedError):  # sparse
-                                    address = 0
-                                if storage_ids.get(address) == storage:
+                            try:
+                                address = value.untyped_storage()._cdata
+                            except (RuntimeError, NotImplementedError):  # sparse
+                                address = 0
+                            if addresses[shown] == address:
+                                before = last_write.get(address, -1)
+                                if before < 0 or (before <= shown and shown not in since):
                                     uses.append(shown << ARGUMENT_BITS | argument)
                                     continue
                         self._input(name, kind, value, uses, constants)
@@ -174,11 +178,14 @@ class Recorder:
                 if kwargs or not schema.slots:
                     self._rare_inputs(schema, args, kwargs, uses, constants)
                 if len(outside) != self._seen_outside:
-                    self._name_outside(caller(frame_at(0).f_back))
+                    frame = frame_at(0).f_back
+                    self._name_outside(frame if caller is None else caller(frame))
                 if not schema.is_plain:
                     if schema.asks_numbers:
                         self._look_at_numbers(schema, args, kwargs, constants)
-                    if schema.may_write:
+                    if schema.writes_self and before_write is None and not crowded and args:
+                        written = [args[0]] if schema.slots[0][1] == TENSOR else list(args[0])
+                    elif schema.may_write:
                         written = self._about_to_write(schema, args, kwargs, uses)
                     elif schema.shows_more:
                         written = []
@@ -206,7 +213,23 @@ class Recorder:
             is_locked = numbers and acquire()
             try:
                 if written is None and isinstance(out, tensor_type):
-                    outputs_log.append(made(out, False))
+                    # As `made` does it.
+                    try:
+                        held = out.untyped_storage()
+                        address = held._cdata
+                        window = window_ids[out.storage_offset(), out.shape, out.stride(), out.dtype]
+                    except (KeyError, TypeError, RuntimeError):
+                        outputs_log.append(made(out, False))
+                    else:
+                        storage = storage_ids.get(address)
+                        if storage is None:
+                            storage = new_storage(out, held, address)
+                        place = storage << WINDOW_BITS | window
+                        shown = len(places_of)
+                        places_of.append(place)
+                        addresses.append(address)
+                        newest_at[place] = by_object[id(out)] = shown
+                        outputs_log.append(shown)
                 elif written is None and type(out) is tuple:
                     for item in cast("tuple[Any, ...]", out):
                         if isinstance(item, tensor_type):
@@ -214,9 +237,11 @@ class Recorder:
                         elif item is not None:
                             outputs_log.extend([made(inner, False) for inner in self._tensors(item)])
                 elif schema.writes_self and written and (out is None or out is written[0]):
-                    for tensor in written:
-                        outputs_log.append(wrote(tensor))
-                else:
+                    if len(written) == 1:
+                        outputs_log.append(wrote(written[0]))
+                    else:
+                        outputs_log.extend(wrote_all(written))
+                elif written is not None or type(out) not in _NUMBERS:
                     if schema.shows_more:
                         self._uses_what_it_shows(out, schema, uses)
                     self._outputs(out, written or [])
@@ -233,13 +258,17 @@ class Recorder:
                     # Walking up the frames is most of the work, more so after an operator that took the caches.
                     place, state, node_sequence, node_name = 0, 0, NO_SEQUENCE, 0
                 elif node is None:
-                    frame = caller(frame_at(0).f_back)
+                    frame = frame_at(0).f_back
+                    if caller is not None:
+                        frame = caller(frame)
                     place = place_at(frame, stop, around)
                     if call < 0 and flags[place] & GENERATOR:
                         call = self._call_of_generator(frame)
                     state, node_sequence, node_name = 0, NO_SEQUENCE, 0
                 else:
-                    frame = caller(frame_at(0).f_back)
+                    frame = frame_at(0).f_back
+                    if caller is not None:
+                        frame = caller(frame)
                     state = IN_BACKWARD | GRAD_ENABLED if grad_enabled() else IN_BACKWARD
                     # What the engine itself calls has the line of the forward operator.
                     is_engine = frame is None or id(frame.f_code) in engine
@@ -300,9 +329,14 @@ class Recorder:
         uses: list[int],
         constants: list[Any],
     ) -> None:
+        by_name = schema.by_name
         for name, value in kwargs.items():
-            _, kind, _ = schema.by_name.get(name, (name, _kind_of(value, self._tensor), 0))
-            self._input(name, kind, value, uses, constants)
+            slot = by_name.get(name)
+            if slot is not None and slot[1] == OTHER:
+                constants.append(name)
+                constants.append(tuple(cast("list[Any]", value)) if type(value) is list else value)
+            else:
+                self._input(name, slot[1] if slot else _kind_of(value, self._tensor), value, uses, constants)
         if not schema.slots:  # a higher-order operator
             for place, value in enumerate(args):
                 self._input(str(place), _kind_of(value, self._tensor), value, uses, constants)
@@ -315,9 +349,9 @@ class Recorder:
             if isinstance(value, self._tensor):
                 shown = self._memory.read(value)
                 parts = [shown] if isinstance(shown, int) else shown
-                uses.extend([part << ARGUMENT_BITS | self._argument(name) for part in parts])
+                uses.extend([part << ARGUMENT_BITS | argument_number(name) for part in parts])
             elif value is None:
-                uses.append(-1 << ARGUMENT_BITS | self._argument(name))
+                uses.append(-1 << ARGUMENT_BITS | argument_number(name))
             else:  # a number where a tensor may be: `x + 1`
                 constants.append(name)
                 constants.append(value)
@@ -326,8 +360,9 @@ class Recorder:
 
     def _list(self, name: str, values: Any, uses: list[int], constants: list[Any]) -> None:
         numbers = self._items.setdefault(name, [])
-        for place in range(len(numbers), len(values)):
-            numbers.append(self._argument(f"{name}[{place}]"))
+        if len(numbers) < len(values):
+            for place in range(len(numbers), len(values)):
+                numbers.append(argument_number(f"{name}[{place}]"))
         shown = self._memory.shown(values)
         if -1 not in shown:
             uses += [value << ARGUMENT_BITS | number for value, number in zip(shown, numbers, strict=False)]
@@ -347,7 +382,7 @@ class Recorder:
             self._before_write(written)
         for tensor in written:
             for part in self._memory.pending(tensor):
-                uses.append(part << ARGUMENT_BITS | self._argument(WRITTEN_BEFORE))
+                uses.append(part << ARGUMENT_BITS | argument_number(WRITTEN_BEFORE))
         return written
 
     def _look_at_numbers(self, schema: Schema, args: Any, kwargs: Any, constants: list[Any]) -> None:
@@ -363,17 +398,11 @@ class Recorder:
             constants += [MASK_SHOWS, shown]
 
     def _new_schema(self, func: Any) -> tuple[int, Schema]:
-        made = func.schema(self._argument) if isinstance(func, Region) else Schema(func, self._argument)
+        made = func.schema() if isinstance(func, Region) else schema_of(func)
         found = self._schemas[id(func)] = len(self.log.schemas), made
         self._operators.append(func)
         self.log.schemas.append(made)
         return found
-
-    def _argument(self, name: str) -> int:
-        argument = self._arguments.setdefault(name, len(self._arguments))
-        if argument == len(self.log.argument_names):
-            self.log.argument_names.append(name)
-        return argument
 
     def _constant(self, constants: list[Any]) -> int:
         """Arguments that are not tensors, each set once: a model calls the same operators with the same ones."""

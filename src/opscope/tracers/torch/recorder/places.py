@@ -47,6 +47,19 @@ class Places:
         place = self._ids.get(tuple(key))
         return place if place is not None else self._new(tuple(key), frame, stop, outside)
 
+    def inside(self, frame: FrameType | None, stop: FrameType, outside: int) -> int:
+        """As `at`, but -1 where `stop` is not among the frames that called this one."""
+        key = [outside]
+        walk = frame
+        while walk is not stop:
+            if walk is None:
+                return -1
+            key.append(id(walk.f_code))
+            key.append(walk.f_lasti)
+            walk = walk.f_back
+        place = self._ids.get(tuple(key))
+        return place if place is not None else self._new(tuple(key), frame, stop, outside)
+
     def _new(self, key: tuple[int, ...], frame: FrameType | None, stop: FrameType | None, outside: int) -> int:
         frames: list[Frame] = []
         flags = self.flags[outside]

@@ -20,8 +20,8 @@ class Region:
     def __str__(self) -> str:
         return self.name
 
-    def schema(self, number: Callable[[str], int]) -> Schema:
-        return _RegionSchema(self, number)
+    def schema(self) -> Schema:
+        return _RegionSchema(self)
 
     def arguments(self, inputs: Sequence[Any]) -> dict[str, Any]:
         return {
@@ -44,8 +44,8 @@ class Region:
 class _RegionSchema(Schema):
     __slots__ = ("region",)
 
-    def __init__(self, region: Region, number: Callable[[str], int]) -> None:
-        super().__init__(region, number)
+    def __init__(self, region: Region) -> None:
+        super().__init__(region)
         self.region = region
         self.may_write = bool(region.written)
         self.is_plain = not self.may_write

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
 from typing import Any, cast
 
 from opscope.tracers.torch.words import op_name
@@ -54,21 +54,46 @@ OFFSETS = "offs"  # what products in groups call the ends of the groups
 
 Slot = tuple[str, int, int]  # the name of an argument, its kind, and the number of its name
 
+# Names of arguments, numbered as they are met; and the operators, which torch keeps as long as the process lives. Both
+# are the same in every recording: to read a schema takes longer than to record ten operators.
+ARGUMENT_NAMES: list[str] = []
+_numbers: dict[str, int] = {}
+_schemas: dict[int, tuple[Any, Schema]] = {}
+_lock = threading.Lock()
+
+
+def argument_number(name: str) -> int:
+    number = _numbers.get(name)
+    if number is None:
+        with _lock:
+            number = _numbers.setdefault(name, len(ARGUMENT_NAMES))
+            if number == len(ARGUMENT_NAMES):
+                ARGUMENT_NAMES.append(name)
+    return number
+
+
+def schema_of(func: Any) -> Schema:
+    """By id, since to hash an operator is a call into Python."""
+    known = _schemas.get(id(func))
+    if known is None:
+        known = _schemas[id(func)] = func, Schema(func)
+    return known[1]
+
 
 class Schema:
-    """One operator as the recorder needs it. `number` gives every argument name a number."""
+    """One operator as the recorder needs it."""
 
     __slots__ = (
         "_places", "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "is_view", "makes_empty",
         "may_write", "name", "shows_more", "slots", "takes_storage", "undeclared", "writes", "writes_self",
     )  # fmt: skip
 
-    def __init__(self, func: Any, number: Callable[[str], int]) -> None:
+    def __init__(self, func: Any) -> None:
         self.name = op_name(func)
         schema = getattr(func, "_schema", None)  # higher-order operators have none
         self.is_higher_order = schema is None
         arguments: list[Any] = list(schema.arguments) if schema is not None else []
-        self.slots: list[Slot] = [(a.name, _kind(str(a.type)), number(a.name)) for a in arguments]
+        self.slots: list[Slot] = [(a.name, _kind(str(a.type)), argument_number(a.name)) for a in arguments]
         self._places = {a.name: place for place, a in enumerate(arguments)}
         self.by_name: dict[str, Slot] = {slot[0]: slot for slot in self.slots}
         # `set_` makes a tensor show other memory: it says that it writes, and writes to none.
