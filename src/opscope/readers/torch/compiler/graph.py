@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from opscope.ir import NULL, Frame, Graph, GraphBuilder, Listing, Pools
-from opscope.ir.attributes import RECOMPUTE_POLICY, RECOMPUTED_BECAUSE
+from opscope.ir.attributes import MODULE_GUESSED, RECOMPUTE_POLICY, RECOMPUTED_BECAUSE
 from opscope.readers.torch.names import VIEWS, base_name, in_place, op_name
 
 from .annotations import annotation
@@ -47,6 +47,7 @@ class Way:
     named: Callable[[str], Named | None] = lambda name: None
     phase: Callable[[Node], str] = lambda node: "forward"
     scope: Callable[[Node], int] = lambda node: 0
+    guess: Callable[[Node], str] = lambda node: ""  # where the scope is one: what it is from
     relate: Callable[[GraphBuilder, Mapping[str, int]], None] | None = None
 
 
@@ -126,6 +127,8 @@ class _Building:
             bodies.append(("forward", self.printed.inner[node.target[5:]]))
         if node.borrowed:
             attrs["line of"] = node.borrowed
+        if guess := self.way.guess(node):
+            attrs[MODULE_GUESSED] = guess
         if node.policy:
             attrs[RECOMPUTE_POLICY] = node.policy
         phase = self.way.phase(node)
@@ -192,7 +195,7 @@ class _Building:
             self.builder.set_storage(value, uses[0][1])
 
     def body(self, index: int, label: str, printed: Printed, uses: list[tuple[str, int]]) -> None:
-        built = build(printed, Way(self.pools, phase=self.way.phase, scope=self.way.scope))
+        built = build(printed, Way(self.pools, phase=self.way.phase, scope=self.way.scope, guess=self.way.guess))
         operands = [value for _, value in uses if value != NULL][-len(printed.inputs) :] if printed.inputs else []
         bindings = []
         if len(operands) == len(printed.inputs):
