@@ -143,6 +143,12 @@ class Compilation:
         return self.calls.classes.get("L['self']", "").startswith("torch.optim.")
 
     @property
+    def numbers(self) -> set[str]:
+        """AOTAutograd's, of the graphs that Inductor's code was written for."""
+        found = (_WRITTEN_FOR.search(part.code[:2000]) for part in self.parts)
+        return {number[1] for number in found if number}
+
+    @property
     def is_empty(self) -> bool:
         return not self.texts and not self.parts
 
@@ -294,6 +300,7 @@ class Compilation:
         part.origins = _lists(found.get("buffers"))
 
 
+_WRITTEN_FOR = re.compile(r"^# AOT ID: \['(\d{1,9})_", re.MULTILINE)
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d{1,9}$")
 _PLAIN = frozenset(("function", "module", "type", "dict", "tuple", "list", "method", "int", "str", "NoneType"))
 _ROLES = ("input", "parameter", "buffer", "constant", "activation", "gradient", "state")

@@ -163,6 +163,8 @@ class Launches:
             stack = self.said(launch)
         if not owners and stack:
             owners = self.owner.on_line(self.pools, stack)
+        if not shared(owners):  # of two models: what is code of no module says least
+            owners = [owner for owner in owners if len(owner) > 1] or owners
         if not shared(owners):
             self.lost.append(launch.handle or launch.target)
         if post is None or (not found.nodes and phase == PHASES.index("other")):

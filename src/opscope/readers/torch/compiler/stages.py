@@ -11,7 +11,7 @@ from opscope.ir import Capture, Graph, GraphBuilder, Listing, Pools, Stage, Stag
 from opscope.ir.columns import frozen
 from opscope.readers.torch.names import base_name, op_name
 
-from . import align, kernels, modules, printed, wrapper
+from . import align, autograd, kernels, modules, printed, wrapper
 from . import graph as graphs
 from .compilation import GRAPHS, Compilation, Part, Text, Told
 from .flow import LIKE_VIEWS, Flow, flow_of
@@ -45,6 +45,7 @@ class Stages:
         self.scopes: dict[modules.Path, int] = {(): 0}
         self.names: set[str] = set()
         self.added: dict[tuple[Any, ...], list[int]] = {}  # stages by what they were made from
+        self.backward: dict[str, Made] = {}  # backward graphs by AOTAutograd's number
 
     def add(self, compilation: Compilation) -> None:
         """Ranks compile the same again and again: what is equal is stored once."""
@@ -125,8 +126,7 @@ class Compiled:
 
     def run(self) -> None:
         texts = self.compilation.texts
-        autograd = self.lowered("compiled_autograd_graph", None)
-        self.dynamo = autograd
+        self.dynamo = self.lowered("compiled_autograd_graph", None)
         for kind in ("dynamo_output_graph", "before_pre_grad_graph", "after_pre_grad_graph"):
             if kind == "after_pre_grad_graph":
                 for text in self.passes("pre_grad"):
@@ -142,8 +142,15 @@ class Compiled:
         forward = self.lowered("aot_forward_graph", last if joint else self.dynamo)
         backward = self.lowered("aot_backward_graph", last if joint else None)
         inference = last if joint is None else None
+        if backward is not None:
+            self.stages.backward.update((number, backward) for number in self.compilation.numbers)
         for part in self.compilation.parts:
             self.part(part, forward, backward, inference)
+
+    @property
+    def is_autograd(self) -> bool:
+        """Compiled autograd: the backward pass of a whole step as one graph."""
+        return self.compilation.id.autograd >= 0
 
     def passes(self, level: str) -> list[Text]:
         return [text for text in self.compilation.passes if text.level == level]
@@ -162,6 +169,9 @@ class Compiled:
             if found := told.inputs.get(entry.name) or modules.held(source, self.compilation.roots):
                 self.held[entry.name] = found
         owned = self.completed(graph, modules.of_dynamo(graph, self.held, self.compilation.calls), told)
+        if self.is_autograd:
+            inlined = autograd.inlined(graph, self.stages.backward)
+            owned = Owned({**owned.owners, **{name: origin.owner for name, origin in inlined.items()}}, owned.guessed)
 
         def named(name: str) -> graphs.Named:
             found = self.held.get(name)
@@ -169,6 +179,9 @@ class Compiled:
 
         made = self.stage(name, content, graph, self.dynamo, owned, {}, named, is_python=True)
         owners = owned.owners
+        if self.is_autograd:
+            for backward, pairs in autograd.links(inlined, made.built.nodes).items():
+                self.link(backward, made.index, pairs, "name")
         if self.dynamo is None:
             self.top = (graph, owned)
             self.course = modules.course_of(graph, owners)
@@ -198,7 +211,13 @@ class Compiled:
             self.unreadable(name)
             return None
         phases = _joint_phases(graph) if is_joint else self.backward_phases(graph) if is_backward else {}
-        aligned = {} if is_backward or self.paired else self.aligned(graph, phases)
+        aligned = {} if is_backward or self.paired or self.is_autograd else self.aligned(graph, phases)
+        if self.is_autograd and self.top is not None:
+            for node, source in autograd.same(self.top[0], graph):
+                node.place = node.place or source.place
+                aligned[node.name] = source.name
+                if source.name in self.top[1].owners:
+                    self.paired[node.name] = node, self.top[1].owners[source.name]
         made = self.lowered_stage(name, content, graph, before, phases)
         if is_joint:
             self.paired.update(
@@ -285,6 +304,8 @@ class Compiled:
         for node in graph.nodes:
             if node.place is None and node.name in told.lines:
                 node.place = told.lines[node.name]
+            if node.place is None and self.is_autograd and node.name in self.paired:
+                node.place = self.paired[node.name][0].place
         flow_of(graph).borrow_places()
         self.primals.update(told.inputs)
         late = {name for name, phase in phases.items() if phase == "backward"}
@@ -295,7 +316,7 @@ class Compiled:
                 if old in before.owners and new not in sure:
                     sure[new] = before.owners[old]
                     self.doubtful.update([new] if old in before.guessed else ())
-        sure.update(told.modules)
+        sure.update({name: path for name, path in told.modules.items() if not self.is_autograd or name not in sure})
         owned = modules.of_lowered(graph, self.primals, self.course, self.known, sure, late)
         doubtful = {node.name for node in graph.nodes if node.name in sure and node.name in self.doubtful}
         owned = self.completed(graph, Owned(owned.owners, owned.guessed | doubtful), told)
@@ -313,7 +334,10 @@ class Compiled:
 
     def completed(self, graph: Printed, owned: Owned, told: Told) -> Owned:
         """What is the code of one function has its name where no module is known."""
-        owners, guessed = {**owned.owners, **told.modules}, owned.guessed - told.modules.keys()
+        if self.is_autograd:  # torch knows no modules there
+            owners, guessed = {**told.modules, **owned.owners}, owned.guessed
+        else:
+            owners, guessed = {**owned.owners, **told.modules}, owned.guessed - told.modules.keys()
         if not owners and (whole := self.compilation.whole):
             return Owned({node.name: whole for node in graph.nodes}, set())
         return Owned(owners, guessed)
@@ -408,7 +432,7 @@ class Compiled:
         is_python: bool = False,
     ) -> Made:
         owners = owned.owners
-        usual = "optimizer" if self.compilation.is_optimizer else "forward"
+        usual = "optimizer" if self.compilation.is_optimizer else "backward" if self.is_autograd else "forward"
         way = graphs.Way(
             self.pools,
             named=named,
