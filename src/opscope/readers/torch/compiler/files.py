@@ -61,6 +61,7 @@ def compilations(log: Log, rank: str = "") -> list[Compilation]:
             if known is not None:
                 fresh.breaks, fresh.sources = known.breaks, known.sources
                 fresh.function, fresh.why, fresh.metrics = known.function, known.why, known.metrics
+                fresh.called = known.called
             known = found[key] = fresh
         known.add(entry)
     return [*forgotten, *found.values()]

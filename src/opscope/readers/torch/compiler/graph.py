@@ -19,6 +19,7 @@ _LIST = re.compile(r"^[\[(](.*)[\])]$", re.DOTALL)
 _MOST_ITEMS = 64
 _LONGEST_TEXT = 400
 _HIGHER_ORDER = "torch.ops.higher_order."
+CALL = "the call of the model"
 _CUT = "the partitioner: cheaper to run again than to keep"
 
 
@@ -48,6 +49,7 @@ class Way:
     phase: Callable[[Node], str] = lambda node: "forward"
     scope: Callable[[Node], int] = lambda node: 0
     guess: Callable[[Node], str] = lambda node: ""  # where the scope is one: what it is from
+    called: Place | None = None  # the line of operators that have none: where all of it runs
     relate: Callable[[GraphBuilder, Mapping[str, int]], None] | None = None
 
 
@@ -125,8 +127,8 @@ class _Building:
             self.argument(argument.name or str(position), argument, uses, attrs, bodies)
         if node.target.startswith("self.") and node.target[5:] in self.printed.inner:
             bodies.append(("forward", self.printed.inner[node.target[5:]]))
-        if node.borrowed:
-            attrs["line of"] = node.borrowed
+        if node.borrowed or (node.place is None and self.way.called is not None):
+            attrs["line of"] = node.borrowed or CALL
         if guess := self.way.guess(node):
             attrs[MODULE_GUESSED] = guess
         if node.policy:
@@ -140,7 +142,7 @@ class _Building:
             args=[name for name, _ in uses],
             name=node.name,
             scope=self.way.scope(node),
-            stack=self.stack(node.place),
+            stack=self.stack(node.place or self.way.called),
             attrs=attrs,
             phase=phase,
         )

@@ -117,7 +117,7 @@ class Runs:
 
     def around_line(self, place: Place) -> tuple[set[Path], bool]:
         """Of a line that nothing names: the copies whose code the lines above or below are. Which of the two is known
-        where only one has as many copies as the line has runs."""
+        where only one of these lines runs as often, or has as many copies as the line has runs."""
         known = {
             at: frozenset(copy for path in paths for copy in self.calls.copies(path))
             for (file, function, at), paths in self.on_line.items()
@@ -131,7 +131,9 @@ class Runs:
         if len(set(sides)) == 1 and len(sides) == 2:
             return set(sides[0]), True
         runs = self.passes.get(_line(place), 0)
-        fitting = [side for side in sides if len(side) == runs]
+        lines = [at for at in (above, below) if at is not None]
+        fitting = [known[at] for at in lines if self.passes.get((*_line(place)[:2], at)) == runs]
+        fitting = fitting or [side for side in sides if len(side) == runs]
         if len(fitting) == 1:
             return set(fitting[0]), True
         near = [(abs(at - place.line), at) for at in (above, below) if at is not None and abs(at - place.line) <= _NEAR]

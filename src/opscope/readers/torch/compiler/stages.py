@@ -21,6 +21,7 @@ from .runs import Owned, prefix
 
 _GRADIENT = re.compile(r"GradAOTOutput\(grad_of=PlainAOTInput\(idx=(\d{1,6})\)\)")
 _NOTHING = Told()
+_CALL = graphs.CALL
 
 
 @dataclass
@@ -120,6 +121,7 @@ class Compiled:
         self.paired: dict[str, tuple[Node, modules.Path]] = {}  # operators of the joint graph
         self.reported: dict[str, modules.Path] = {}  # by name of an operator after Dynamo
         self.dynamo: Made | None = None
+        self.without_line: set[str] = set()  # operators made from those of which Dynamo gives no line
         self.doubtful: set[str] = set()  # operators of the joint graph whose module is a guess
         self.top: tuple[Printed, Owned] | None = None  # Dynamo's own graph, and its modules
         self.lines: dict[tuple[str, int], dict[modules.Path, None]] = {}  # the modules whose operators are on a line
@@ -270,6 +272,8 @@ class Compiled:
                     self.doubtful.add(node.name)
                 continue
             source = above.names[found.made[node.name]] if node.name in found.made else ""
+            if source and above.places[found.made[node.name]] is None:
+                self.without_line.add(node.name)
             if source in owned.owners:
                 self.paired[node.name] = node, owned.owners[source]
                 is_open = node.name in found.doubtful and is_mixed[found.made[node.name]]
@@ -304,6 +308,8 @@ class Compiled:
         for node in graph.nodes:
             if node.place is None and node.name in told.lines:
                 node.place = told.lines[node.name]
+            if node.place is None and node.name in self.without_line:
+                node.place, node.borrowed = self.compilation.called, _CALL
             if node.place is None and self.is_autograd and node.name in self.paired:
                 node.place = self.paired[node.name][0].place
         flow_of(graph).borrow_places()
@@ -435,6 +441,7 @@ class Compiled:
         usual = "optimizer" if self.compilation.is_optimizer else "backward" if self.is_autograd else "forward"
         way = graphs.Way(
             self.pools,
+            called=self.compilation.called if is_python else None,
             named=named,
             phase=lambda node: phases.get(node.name, usual),
             scope=lambda node: self.stages.scope(owners.get(node.name, ())),
