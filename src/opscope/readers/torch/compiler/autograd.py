@@ -1,5 +1,5 @@
-"""Compiled autograd: the backward pass of a whole step in one graph, with the backward graphs of what was compiled before
-put in operator by operator. They are called there as they were, with the number of their graph before: `aot3_mul_4`."""
+"""Compiled autograd: the backward pass of a whole step in one graph, with the backward graphs compiled before put in
+operator by operator. They are called there as they were, with the number of their graph before: `aot3_mul_4`."""
 
 from __future__ import annotations
 

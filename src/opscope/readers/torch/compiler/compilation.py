@@ -209,10 +209,11 @@ class Compilation:
         for row in reversed(cast("list[Any]", stack) if isinstance(stack, list) else []):
             frame = _dict(row)
             file, line = frame.get("filename"), frame.get("line")
-            if isinstance(file, str) and file and isinstance(line, int) and 0 <= line < 1 << 31:
-                if not _TORCHS.search(file.replace("\\", "/")):
-                    self.called = Place(file[:4000], line, str(frame.get("name", ""))[:400], str(frame.get("loc", "")))
-                    break
+            if not isinstance(file, str) or not isinstance(line, int) or not 0 <= line < 1 << 31:
+                continue
+            if file and not _TORCHS.search(file.replace("\\", "/")):
+                self.called = Place(file[:4000], line, str(frame.get("name", ""))[:400], str(frame.get("loc", "")))
+                break
 
     def source(self, entry: Entry) -> None:
         self.sources.add(str(_dict(entry.data).get("source", "")))

@@ -202,6 +202,11 @@ class Launches:
         attrs["language"] = language(launch)
         if launch.target.removeprefix("torch.ops.").startswith(_COLLECTIVES):
             attrs["collective"] = True
+            quoted = [a.text[1:-1] for a in launch.arguments if len(a.text) > 1 and a.text[0] == a.text[-1] == "'"]
+            if quoted:  # `all_reduce_(buf7, 'sum', '0')`
+                attrs["group"] = quoted[-1]
+            if len(quoted) > 1:
+                attrs["reduction"] = quoted[0]
         if kernel is not None:
             attrs.update(configuration(kernel, launch))
             if (chosen := self.part.chosen.get(kernel.name)) is not None:

@@ -20,6 +20,7 @@ from .printed import Node, Printed
 from .runs import Owned, prefix
 
 _GRADIENT = re.compile(r"GradAOTOutput\(grad_of=PlainAOTInput\(idx=(\d{1,6})\)\)")
+_ADDRESS = re.compile(r"# graph id: \d{1,20}")  # in the memory of one process
 _NOTHING = Told()
 _CALL = graphs.CALL
 
@@ -94,17 +95,23 @@ class Stages:
 
 def _content(compilation: Compilation) -> tuple[Any, ...]:
     def of(text: Text | None) -> Any:
-        return (text.text, text.name, repr(text.told)) if text is not None else None
+        return (_ADDRESS.sub("", text.text), text.name, repr(text.told)) if text is not None else None
 
+    parts = [
+        (
+            *map(of, (part.before, part.after, *part.passes)),
+            _ADDRESS.sub("", part.code),
+            repr(part.reported),
+            repr(part.why),
+        )
+        for part in compilation.parts
+    ]
     return (
         tuple((kind, of(text)) for kind, text in compilation.texts.items()),
         tuple(map(of, compilation.passes)),
-        tuple(
-            (of(part.before), of(part.after), *map(of, part.passes), part.code, repr(part.reported), repr(part.why))
-            for part in compilation.parts
-        ),
+        tuple(parts),
         frozenset(compilation.sources),
-    )  # fmt: skip
+    )
 
 
 class Compiled:

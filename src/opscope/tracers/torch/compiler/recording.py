@@ -166,7 +166,7 @@ class CompiledCode:
             ]
             count = stage.graph.n_nodes
             if nodes and count:
-                # Torch calls whatever needs no gradient "inference": also what updates parameters or is the backward pass.
+                # Torch calls all that needs no gradient "inference": also an optimizer, or the whole backward pass.
                 if len(own := np.unique(stage.graph.node_phase)) == 1 and name == "inference":
                     phases[nodes] = own[0]
                 source = np.repeat(np.array(nodes, dtype=np.int32), count)
