@@ -178,8 +178,8 @@ class Compiled:
             if found := told.inputs.get(entry.name) or modules.held(source, self.compilation.roots):
                 self.held[entry.name] = found
         owned = self.completed(graph, modules.of_dynamo(graph, self.held, self.compilation.calls), told)
-        if self.is_autograd:
-            inlined = autograd.inlined(graph, self.stages.backward)
+        inlined = autograd.inlined(graph, self.stages.backward) if self.is_autograd else {}
+        if inlined:
             owned = Owned({**owned.owners, **{name: origin.owner for name, origin in inlined.items()}}, owned.guessed)
 
         def named(name: str) -> graphs.Named:
@@ -188,9 +188,8 @@ class Compiled:
 
         made = self.stage(name, content, graph, self.dynamo, owned, {}, named, is_python=True)
         owners = owned.owners
-        if self.is_autograd:
-            for backward, pairs in autograd.links(inlined, made.built.nodes).items():
-                self.link(backward, made.index, pairs, "name")
+        for backward, pairs in autograd.links(inlined, made.built.nodes).items():
+            self.link(backward, made.index, pairs, "name")
         if self.dynamo is None:
             self.top = (graph, owned)
             self.course = modules.course_of(graph, owners)

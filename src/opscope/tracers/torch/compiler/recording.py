@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opscope.ir import Capture, Origin, StageLink, frozen
-from opscope.ir.columns import frozen8
+from opscope.ir.columns import Int8, frozen8
 from opscope.ir.repool import Repooled
 from opscope.tracers.torch.recorder.mode import Recorder
 from opscope.tracers.torch.recorder.regions import Region
@@ -149,7 +149,7 @@ class CompiledCode:
     def _link(self, capture: Capture) -> None:
         """A compiled graph that ran in the step becomes its kernels."""
         step = capture.stages[0].graph
-        phases = step.node_phase.copy()
+        phases: Int8 = np.array(step.node_phase)
         by_region: dict[tuple[str, str], list[int]] = {}
         for i in range(step.n_nodes):
             node = step.node(i)
