@@ -135,6 +135,9 @@ def forward(above: Upper, lower: Printed, flow: Flow, late: set[str]) -> Aligned
             result.made[name] = ops[position]
         if not is_sure:
             result.doubtful.update(names)
+    for node in nodes:  # what is kept for backward is of what made it
+        if base_name(flow.op[node.name]) in ("aten.alias", "aten.detach") and node.name in result.made:
+            result.made[node.name] = result.made.get(flow.reads[node.name][0], result.made[node.name])
     return result
 
 

@@ -131,8 +131,14 @@ class Calls:
         for path in self.inside.get(owner, ()):
             name = path[-1] if not path[-1].isdigit() else path[len(owner)]
             if re.search(rf"\b{re.escape(name)}\b", place.code):
-                found += self.inside.get(path, ()) if _is_sequence(self.modules[path]) else [path]
+                found += self.in_order(path)
         return found
+
+    def in_order(self, path: Path, depth: int = 0) -> list[Path]:
+        """A module, or those that a `Sequential` runs, also inside of another."""
+        if not _is_sequence(self.modules[path]) or depth > 20:
+            return [path]
+        return [leaf for inner in self.inside.get(path, ()) for leaf in self.in_order(inner, depth + 1)]
 
 
 def _is_sequence(name: str) -> bool:

@@ -51,7 +51,7 @@ _BROADCASTING = frozenset(
 # What torch's samples do not show: more dimensions, other devices and precisions.
 _PRODUCTS = "add addmm baddbmm bmm mm mul sum dot mv"
 _MORE = {
-    "linear": _PRODUCTS, "matmul": _PRODUCTS, "mm": _PRODUCTS, "bmm": _PRODUCTS, "einsum": _PRODUCTS,
+    "linear": "add addmm baddbmm bmm mm", "matmul": _PRODUCTS, "mm": _PRODUCTS, "bmm": _PRODUCTS, "einsum": _PRODUCTS,
     "bilinear": _PRODUCTS, "gelu": "pow", "silu": "sigmoid",
     "conv1d": "add", "conv2d": "add", "conv3d": "add", "batch_norm": "var_mean rsqrt div native_batch_norm",
     "dropout": "bernoulli ge inductor_lookup_seed inductor_random inductor_seeds native_dropout", "mean": "sum div",

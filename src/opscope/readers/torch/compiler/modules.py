@@ -67,6 +67,8 @@ def of_dynamo(printed: Printed, inputs: Mapping[str, Held], calls: Calls) -> Own
             owners[node.name] = (*root, *node.module.split("."))
         elif read and not _is_shared(flow.op[node.name], read, calls):
             owners[node.name] = _owner(read)
+            if "higher_order." in node.target:  # what it runs is in the module, it may be called by another
+                guessed.add(node.name)
     runs = Runs(flow, owners, calls, root)
     found = into_leaves(runs, runs.decide())
     return Owned({**found.owners, **owners}, found.guessed | guessed)
@@ -122,6 +124,8 @@ def of_lowered(
             holders = [inputs[read].module for read in flow.reads[name] if read in inputs]
             if holders:  # the new content of a buffer has no line
                 found[name] = holders[0]
+            if node.place is not None:  # a line that only a graph inside of Dynamo's has
+                guessed.add(name)
             continue
         if name in late and not turned:
             position, turned = len(course.owners), True

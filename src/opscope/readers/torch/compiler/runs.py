@@ -315,6 +315,13 @@ def into_leaves(runs: Runs, owned: Owned) -> Owned:
         last = used.get((owner, place), (-1, -1))[0]
         after = _next_leaf(runs, i, owner, place, leaves)
         free = [k for k in fitting if last < k < after] or [k for k in fitting if k > last] or fitting
+        if len(fitting) > 1 or leaves[fitting[0]][-1].isdecimal():  # in a list: the one that runs just then
+            beside = _beside(runs, owners, i, place)
+            near = [k for k in free if any(_are_neighbours(path, leaves[k]) for path in beside)]
+            if not near:
+                guessed.add(name)
+                continue
+            free = near[:1]
         chosen = [leaves[k] for k in free]
         in_order = len({path[:-1] for path in chosen}) == 1 and all(_NUMBER.match(path[-1]) for path in chosen)
         if len(free) > 1:
@@ -326,6 +333,29 @@ def into_leaves(runs: Runs, owned: Owned) -> Owned:
         owners[name] = chosen[0]
         used[owner, place] = free[0], i
     return Owned(owners, guessed)
+
+
+def _beside(runs: Runs, owners: Mapping[str, Path], i: int, place: Place) -> list[Path]:
+    """The modules of the operators before and after on the same line."""
+    found: list[Path] = []
+    for at in (i - 1, i + 1):
+        if 0 <= at < len(runs.names) and runs.places[at] == place:
+            name = runs.names[at]
+            path = runs.sure.get(name) or (owners.get(name) if at < i else None)
+            found += [path] if path is not None else []
+    return found
+
+
+def _are_neighbours(path: Path, leaf: Path) -> bool:
+    other = path[: len(leaf)]
+    return _follows(other, leaf) or _follows(leaf, other)
+
+
+def _follows(first: Path, second: Path) -> bool:
+    """Are they neighbours in one list of modules?"""
+    if first[:-1] != second[:-1] or not first or not (first[-1].isdecimal() and second[-1].isdecimal()):
+        return False
+    return len(first[-1]) < 9 and len(second[-1]) < 9 and int(second[-1]) == int(first[-1]) + 1
 
 
 def _into_whole(runs: Runs, i: int, owner: Path) -> tuple[Path, bool]:

@@ -376,8 +376,8 @@ class Compiled:
             name = next(iter(printed.names_in(text)), "")
             if held is not None and name in flow.nodes:
                 for known in (name, flow.base(name)):
-                    if known in flow.nodes:
-                        found.setdefault(known, held.module)
+                    if known in flow.nodes and found.setdefault(known, held.module) != held.module:
+                        self.doubtful.add(known)  # two parameters have the same gradient, which is computed once
         return found
 
     # -- Inductor's level -----------------------------------------------------------------------------
