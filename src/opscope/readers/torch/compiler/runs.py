@@ -316,7 +316,7 @@ def into_leaves(runs: Runs, owned: Owned) -> Owned:
         after = _next_leaf(runs, i, owner, place, leaves)
         free = [k for k in fitting if last < k < after] or [k for k in fitting if k > last] or fitting
         if len(fitting) > 1 or leaves[fitting[0]][-1].isdecimal():  # in a list: the one that runs just then
-            beside = _beside(runs, owners, i, place)
+            beside = _beside(runs, owners, i)
             near = [k for k in free if any(_are_neighbours(path, leaves[k]) for path in beside)]
             if not near:
                 guessed.add(name)
@@ -335,11 +335,11 @@ def into_leaves(runs: Runs, owned: Owned) -> Owned:
     return Owned(owners, guessed)
 
 
-def _beside(runs: Runs, owners: Mapping[str, Path], i: int, place: Place) -> list[Path]:
-    """The modules of the operators before and after on the same line."""
+def _beside(runs: Runs, owners: Mapping[str, Path], i: int) -> list[Path]:
+    """The modules of the operators before and after."""
     found: list[Path] = []
     for at in (i - 1, i + 1):
-        if 0 <= at < len(runs.names) and runs.places[at] == place:
+        if 0 <= at < len(runs.names):
             name = runs.names[at]
             path = runs.sure.get(name) or (owners.get(name) if at < i else None)
             found += [path] if path is not None else []
