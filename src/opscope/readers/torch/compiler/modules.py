@@ -108,6 +108,7 @@ def of_lowered(
     late = set(backward)
     found: dict[str, Path] = {}
     guessed = set[str]()
+    has_choice = len(set(course.owners)) > 1
     position: int = 0
     turned = False
     for name, node in flow.nodes.items():
@@ -124,7 +125,7 @@ def of_lowered(
             holders = [inputs[read].module for read in flow.reads[name] if read in inputs]
             if holders:  # the new content of a buffer has no line
                 found[name] = holders[0]
-            if node.place is not None:  # a line that only a graph inside of Dynamo's has
+            if node.place is not None and has_choice:  # a line that only a graph inside of Dynamo's has
                 guessed.add(name)
             continue
         if name in late and not turned:
