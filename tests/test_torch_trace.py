@@ -15,6 +15,7 @@ import pytest
 import opscope
 from conftest import DATA
 from golden import check
+from opscope.analysis import summary
 from opscope.ir import verify_capture
 from opscope.readers.torch.compiler import kernels, log, printed, wrapper
 from opscope.readers.torch.compiler.compilation import Part
@@ -230,3 +231,24 @@ def test_damaged_logs_are_read_or_refused(path: Path, tmp_path: Path) -> None:
         source.write_bytes(b"\n".join(changed))
         with contextlib.suppress(opscope.BadInput):  # any other exception is a defect
             verify_capture(opscope.open(source))
+
+
+def test_a_log_for_each_rank() -> None:
+    """A folder of two ranks: each has its stages; equal graphs are stored once; collectives name their group."""
+    capture = opscope.open(DATA / "torch" / "ranks")
+    verify_capture(capture)
+    kernels = [stage for stage in capture.stages if stage.name.startswith("kernels")]
+    assert [stage.name for stage in kernels] == ["kernels forward [rank 0 0/0]", "kernels forward [rank 1 0/0]"]
+    assert kernels[0].graph is kernels[1].graph
+    collectives = {node.op: node for node in kernels[0].graph.nodes if node.attrs.get("collective")}
+    (reduced,) = (node for op, node in collectives.items() if "all_reduce" in op)
+    assert (reduced.attrs["group"], reduced.attrs["reduction"], reduced.attrs["operators"]) == (
+        "0",
+        "sum",
+        ["all_reduce"],
+    )
+    (gathered,) = (node for op, node in collectives.items() if "all_gather" in op)
+    assert gathered.attrs["group"] == "0"
+    for stage in summary.info(capture)["stages"]:
+        coverage = stage["coverage"]
+        assert coverage["kernels"] == coverage["kernels_with_module"] == coverage["kernels_with_line"]

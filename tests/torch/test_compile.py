@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 import opscope
 from opscope.analysis import summary
 from opscope.ir import verify_capture
-from opscope.ir.attributes import RECOMPUTE_POLICY, RECOMPUTED_BECAUSE
+from opscope.ir.attributes import MODULE_GUESSED, RECOMPUTE_POLICY, RECOMPUTED_BECAUSE
 from opscope.ir.facts import NOT_FUSED
 
 
@@ -325,6 +325,94 @@ def test_a_script_and_its_log_say_the_same(tmp_path: Path) -> None:
     # The log does not say modules: what is found without is what the process knows.
     dynamo = {node.name: node.path.partition("/")[2] for node in read.stage("dynamo").graph.nodes}
     assert dynamo == {node.name: node.path.partition("/")[2] for node in by_name["dynamo"].nodes}
+
+
+CELLS = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ih, self.hh, self.act = nn.Linear(8, 16), nn.Linear(8, 16), nn.GELU()
+    def forward(self, x, h):
+        i, g = (self.ih(x) + self.hh(h)).chunk(2, -1); h = i.sigmoid() * h + self.act(g); return h.tanh() * i.sigmoid()
+
+class Down(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.both = nn.Sequential(nn.MaxPool1d(1), nn.Linear(8, 8), nn.ReLU())
+    def forward(self, x):
+        return self.both(x)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.ModuleList([Cell(), Cell()])
+        self.downs = nn.ModuleList([Down(), Down()])
+    def forward(self, x):
+        hidden = [torch.zeros(4, 8), torch.zeros(4, 8)]
+        for step in range(2):
+            h = x[:, step]
+            for k, cell in enumerate(self.cells):
+                h = hidden[k] = cell(h, hidden[k])
+        for down in self.downs:
+            h = h + down(h)
+        return h
+
+torch.manual_seed(0)
+compiled = torch.compile(Net())
+compiled(torch.randn(4, 2, 8)).square().mean().backward()
+"""
+
+
+def test_a_log_says_which_modules_are_guessed(tmp_path: Path) -> None:
+    """Several copies of a module run one line, and modules without parameters: what is not marked is as in memory."""
+    script, output, logs = tmp_path / "train.py", tmp_path / "step.opscope", tmp_path / "logs"
+    script.write_text(CELLS)
+    logs.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-m", "opscope", "trace", "-o", str(output), str(script)],
+        env={**os.environ, "TORCH_TRACE": str(logs)}, capture_output=True, text=True, timeout=500, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    by_name = {stage.name: stage.graph for stage in opscope.open(output).stages}
+    count = guessed = 0
+    for stage in opscope.open(logs).stages:
+        if stage.name.startswith("kernels"):
+            continue
+        for live, node in zip(by_name[stage.name].nodes, stage.graph.nodes, strict=True):
+            assert live.name == node.name
+            count, guessed = count + 1, guessed + (MODULE_GUESSED in node.attrs)
+            if MODULE_GUESSED not in node.attrs and not node.op.startswith("aten.add"):  # of gradients: of two modules
+                assert node.path.partition("/")[2] == live.path.partition("/")[2], f"{stage.name}: {node.name}"
+    assert count > 300
+    assert guessed < count / 10
+
+
+def test_compiled_autograd_and_a_compiled_optimizer() -> None:
+    """The backward pass of the whole step as one graph: its operators are where those of the model's backward graph
+    are. What updates the parameters is the optimizer's."""
+    model, x = Block(), torch.randn(4, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    compiled, step = torch.compile(model), torch.compile(optimizer.step)
+    with opscope.record(model, optimizer=optimizer) as capture:
+        loss = compiled(x).square().mean()
+        with torch._dynamo.compiled_autograd._enable(torch.compile()):
+            loss.backward()
+        step()
+    verify_capture(capture)
+    phases = {node.op: node.phase for node in capture.stages[0].graph.nodes if node.op.startswith("compiled.")}
+    assert phases["compiled.forward"] == "forward"
+    regions = [node.phase for node in capture.stages[0].graph.nodes if node.op == "compiled.inference"]
+    assert regions == ["backward", "optimizer"]
+    (last,) = [stage for stage in capture.stages if stage.name.startswith("post-grad inference [!")]
+    assert {node.phase for node in last.graph.nodes} == {"backward"}
+    inside = {node.path.partition("/")[2] for node in last.graph.nodes}
+    assert {"norm", "up", "down"} <= inside
+    coverage = next(row for row in summary.info(capture)["stages"] if row["name"] == last.name)["coverage"]
+    assert coverage["operators"] == coverage["operators_with_line"]
 
 
 def test_the_example(tmp_path: Path) -> None:

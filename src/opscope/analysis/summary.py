@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opscope.ir import PHASES, ROLES, Capture, Graph
-from opscope.ir.attributes import COPIES_FOR
+from opscope.ir.attributes import COPIES_FOR, MODULE_GUESSED
 from opscope.ir.facts import BREAKS, PROFILE, RECOMPILES, SPLIT
 from opscope.ir.relations import Groups
 
@@ -106,6 +106,7 @@ def coverage(graph: Graph) -> dict[str, int]:
         "operators": graph.n_nodes,
         "operators_with_module": int(in_module.sum()),
         "operators_with_line": int(on_line.sum()),
+        "operators_with_guessed_module": _guessed(graph),
     }
     groups = graph.groups.get("kernel")
     if groups is None:
@@ -120,6 +121,13 @@ def coverage(graph: Graph) -> dict[str, int]:
         "kernels_with_module": len(np.unique(group[in_module[member]])),
         "kernels_with_line": len(np.unique(group[on_line[member]])),
     }
+
+
+def _guessed(graph: Graph) -> int:
+    """Operators whose module is a guess, which says so."""
+    ids, counts = np.unique(graph.node_attrs, return_counts=True)
+    rows, texts, key = zip(ids.tolist(), counts.tolist(), strict=True), graph.pools.attr_texts, f'"{MODULE_GUESSED}"'
+    return sum(count for number, count in rows if key in texts[number])
 
 
 def _served(graph: Graph, groups: Groups) -> list[tuple[int, int]]:

@@ -36,6 +36,10 @@ ROWS = "rows_in_groups"
 MODULE = "module"
 """Of a module that is kept whole as one operator: its `repr`, such as `MaxPool2d(kernel_size=3, stride=2)`."""
 
+MODULE_GUESSED = "module is guessed"
+"""Of an operator whose module its source does not say, nor what it reads: what the guess is from. The module is the one
+that is named, or one inside of it."""
+
 NOT_KNOWN = "not known"
 """Of an operator that is recorded without something that belongs to it: what that is."""
 

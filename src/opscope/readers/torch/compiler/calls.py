@@ -8,7 +8,7 @@ A guard checks one thing that the traced code used, and names the line that used
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from opscope.readers.torch.names import short_class
@@ -30,12 +30,12 @@ _MOST_OWNERS = 5000
 @dataclass
 class Calls:
     classes: dict[str, str] = field(default_factory=dict[str, str])  # Dynamo's word -> full name of the class
-    used: list[tuple[str, str, str, int]] = field(default_factory=list["tuple[str, str, str, int]"])
-    # filled by `name`:
+    used: list[tuple[str, str, str, int, str]] = field(default_factory=list["tuple[str, str, str, int, str]"])
+    # filled by `name`; `lines` are those of a function, by file and name: the class whose code they are
     modules: dict[Path, str] = field(default_factory=dict[Path, str])  # path -> full name of the class
     owners: dict[tuple[str, int], dict[Path, None]] = field(default_factory=dict["tuple[str, int]", "dict[Path, None]"])
     inside: dict[Path, list[Path]] = field(default_factory=dict[Path, "list[Path]"])  # torch's own, by what is around
-    lines: dict[str, dict[int, str]] = field(default_factory=dict[str, "dict[int, str]"])  # file -> line -> class
+    lines: dict[tuple[str, str], dict[int, str]] = field(default_factory=dict["tuple[str, str]", "dict[int, str]"])
     files: dict[str, set[str]] = field(default_factory=dict[str, "set[str]"])  # file -> classes that are written in it
     by_class: dict[str, dict[Path, None]] = field(default_factory=dict[str, "dict[Path, None]"])
 
@@ -49,13 +49,13 @@ class Calls:
                 self.modules[path] = name
                 self.by_class.setdefault(name, {})[path] = None
                 self.files.setdefault(_tail(f"{name.rpartition('.')[0].replace('.', '/')}.py"), set()).add(name)
-        for source, code, file, line in self.used:
-            self.use(source, code, roots, _tail(file), line)
+        for source, code, file, line, function in self.used:
+            self.use(source, code, roots, (_tail(file), line, function))
         for path, name in self.modules.items():
             if name.startswith("torch.nn."):
                 self.inside.setdefault(self.around(path[:-1]), []).append(path)
 
-    def use(self, source: str, code: str, roots: Mapping[str, Path], file: str, line: int) -> None:
+    def use(self, source: str, code: str, roots: Mapping[str, Path], where: tuple[str, int, str]) -> None:
         """A line that uses `self.act` is code of the module that has the attribute."""
         root = _ROOT.match(source)
         base = roots.get(root[0]) if root else None
@@ -77,8 +77,9 @@ class Calls:
             attribute = _ATTRIBUTE.match(rest, at)
             name = (attribute[1] or attribute[2]) if attribute else ""
         if owner in self.modules and (name.isdigit() or re.search(rf"\.{re.escape(name)}\b", code)) and name:
+            file, line, function = where
             self.owners.setdefault((file, line), {})[owner] = None
-            self.lines.setdefault(file, {})[line] = self.modules[owner]
+            self.lines.setdefault((file, function), {})[line] = self.modules[owner]
 
     def around(self, path: Path) -> Path:
         """The module whose code runs: a list of modules has none."""
@@ -92,7 +93,7 @@ class Calls:
         exact = self.owners.get((file, place.line))
         if exact:
             return list(exact)[:_MOST_OWNERS]
-        known = self.lines.get(file, {})
+        known = self.lines.get((file, place.function), {})
         above = max((line for line in known if line < place.line), default=None)
         below = min((line for line in known if line > place.line), default=None)
         written = self.files.get(file, set())
@@ -100,6 +101,8 @@ class Calls:
             name = known[above]
         else:
             free = written - set(known.values())  # classes of which no line is known
+            if not known and place.function != "forward":
+                return []
             if not known and len(written) == 1:
                 (name,) = written
             elif len(free) == 1 and place.function == "forward" and not known:
@@ -108,14 +111,34 @@ class Calls:
                 return []
         return list(self.by_class.get(name, {}))[:_MOST_OWNERS]
 
+    def copies(self, path: Path) -> Iterable[Path]:
+        """The modules of the same class."""
+        return self.by_class.get(self.modules.get(path, ""), (path,))
+
+    def is_whole(self, path: Path) -> bool:
+        """One of torch's own modules that is made of others, such as an encoder layer: no list."""
+        name = self.modules.get(path, "")
+        return name.startswith("torch.nn.") and "container" not in name and bool(self.inside.get(path))
+
+    def on_lines(self, place: Place) -> Iterable[tuple[int, frozenset[Path]]]:
+        """The lines of a function of which a guard says whose code they are."""
+        for line, name in self.lines.get((_tail(place.file), place.function), {}).items():
+            yield line, frozenset(self.by_class.get(name, ()))
+
     def leaves(self, place: Place, owner: Path) -> list[Path]:
         """The modules of torch itself that a line of a module calls, also inside of a `Sequential`."""
         found: list[Path] = []
         for path in self.inside.get(owner, ()):
             name = path[-1] if not path[-1].isdigit() else path[len(owner)]
             if re.search(rf"\b{re.escape(name)}\b", place.code):
-                found += self.inside.get(path, ()) if _is_sequence(self.modules[path]) else [path]
+                found += self.in_order(path)
         return found
+
+    def in_order(self, path: Path, depth: int = 0) -> list[Path]:
+        """A module, or those that a `Sequential` runs, also inside of another."""
+        if not _is_sequence(self.modules[path]) or depth > 20:
+            return [path]
+        return [leaf for inner in self.inside.get(path, ()) for leaf in self.in_order(inner, depth + 1)]
 
 
 def _is_sequence(name: str) -> bool:
@@ -133,7 +156,7 @@ def calls(text: str) -> Calls:
             if manager and _ROOT.match(manager[1]):
                 found.classes[manager[1]] = manager[2]
         elif used := _USED.search(guard[2]):
-            found.used.append((used[1], used[2], used[3], int(used[4])))
+            found.used.append((used[1], used[2], used[3], int(used[4]), used[5]))
     return found
 
 

@@ -106,6 +106,7 @@ class Compilation:
     sources: set[str] = field(default_factory=set[str])  # Dynamo's words for its inputs
     breaks: list[str] = field(default_factory=list[str])
     function: str = ""  # that was compiled
+    called: Place | None = None  # the user's line on which it runs
     why: str = ""  # of a compilation that is not the first
     calls: Calls = field(default_factory=Calls)
     roots: dict[str, Path] = field(default_factory=dict[str, Path])  # Dynamo's words for models -> their names
@@ -141,6 +142,12 @@ class Compilation:
     @property
     def is_optimizer(self) -> bool:
         return self.calls.classes.get("L['self']", "").startswith("torch.optim.")
+
+    @property
+    def numbers(self) -> set[str]:
+        """AOTAutograd's, of the graphs that Inductor's code was written for."""
+        found = (_WRITTEN_FOR.search(part.code[:2000]) for part in self.parts)
+        return {number[1] for number in found if number}
 
     @property
     def is_empty(self) -> bool:
@@ -199,6 +206,14 @@ class Compilation:
         stack: Any = _dict(entry.data).get("stack")
         innermost = _dict(cast("list[Any]", stack)[-1]) if isinstance(stack, list) and stack else {}
         self.function = str(innermost.get("name", ""))[:400] or self.function
+        for row in reversed(cast("list[Any]", stack) if isinstance(stack, list) else []):
+            frame = _dict(row)
+            file, line = frame.get("filename"), frame.get("line")
+            if not isinstance(file, str) or not isinstance(line, int) or not 0 <= line < 1 << 31:
+                continue
+            if file and not _TORCHS.search(file.replace("\\", "/")):
+                self.called = Place(file[:4000], line, str(frame.get("name", ""))[:400], str(frame.get("loc", "")))
+                break
 
     def source(self, entry: Entry) -> None:
         self.sources.add(str(_dict(entry.data).get("source", "")))
@@ -294,6 +309,8 @@ class Compilation:
         part.origins = _lists(found.get("buffers"))
 
 
+_TORCHS = re.compile(r"/(?:torch/(?:_dynamo|_functorch|nn|optim|utils|autograd)|opscope/tracers)/")
+_WRITTEN_FOR = re.compile(r"^# AOT ID: \['(\d{1,9})_", re.MULTILINE)
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d{1,9}$")
 _PLAIN = frozenset(("function", "module", "type", "dict", "tuple", "list", "method", "int", "str", "NoneType"))
 _ROLES = ("input", "parameter", "buffer", "constant", "activation", "gradient", "state")

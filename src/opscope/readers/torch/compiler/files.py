@@ -47,19 +47,24 @@ def of_log(lines: Iterable[bytes]) -> Found:
 def compilations(log: Log, rank: str = "") -> list[Compilation]:
     """By frame and compilation. Of several tries at one, the last that gave a graph counts."""
     found: dict[tuple[int, int, int], Compilation] = {}
+    forgotten: list[Compilation] = []
     for entry in log.entries:
         if entry.id is None:
             continue
         key = (entry.id.frame, entry.id.compile, entry.id.autograd)
         known = found.get(key)
+        if known is not None and entry.kind == "dynamo_start" and known.parts and entry.id.attempt <= known.id.attempt:
+            forgotten.append(known)  # torch._dynamo.reset(): the numbers begin again
+            known = None
         if known is None or (entry.id.attempt > known.id.attempt and not known.parts):
             fresh = Compilation(CompileId(*entry.id), rank)
             if known is not None:
                 fresh.breaks, fresh.sources = known.breaks, known.sources
                 fresh.function, fresh.why, fresh.metrics = known.function, known.why, known.metrics
+                fresh.called = known.called
             known = found[key] = fresh
         known.add(entry)
-    return list(found.values())
+    return [*forgotten, *found.values()]
 
 
 def is_folder_of_logs(source: Source) -> bool:

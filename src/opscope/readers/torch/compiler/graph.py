@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from opscope.ir import NULL, Frame, Graph, GraphBuilder, Listing, Pools
-from opscope.ir.attributes import RECOMPUTE_POLICY, RECOMPUTED_BECAUSE
+from opscope.ir.attributes import MODULE_GUESSED, RECOMPUTE_POLICY, RECOMPUTED_BECAUSE
 from opscope.readers.torch.names import VIEWS, base_name, in_place, op_name
 
 from .annotations import annotation
@@ -19,6 +19,7 @@ _LIST = re.compile(r"^[\[(](.*)[\])]$", re.DOTALL)
 _MOST_ITEMS = 64
 _LONGEST_TEXT = 400
 _HIGHER_ORDER = "torch.ops.higher_order."
+CALL = "the call of the model"
 _CUT = "the partitioner: cheaper to run again than to keep"
 
 
@@ -47,6 +48,8 @@ class Way:
     named: Callable[[str], Named | None] = lambda name: None
     phase: Callable[[Node], str] = lambda node: "forward"
     scope: Callable[[Node], int] = lambda node: 0
+    guess: Callable[[Node], str] = lambda node: ""  # where the scope is one: what it is from
+    called: Place | None = None  # the line of operators that have none: where all of it runs
     relate: Callable[[GraphBuilder, Mapping[str, int]], None] | None = None
 
 
@@ -124,8 +127,10 @@ class _Building:
             self.argument(argument.name or str(position), argument, uses, attrs, bodies)
         if node.target.startswith("self.") and node.target[5:] in self.printed.inner:
             bodies.append(("forward", self.printed.inner[node.target[5:]]))
-        if node.borrowed:
-            attrs["line of"] = node.borrowed
+        if node.borrowed or (node.place is None and self.way.called is not None):
+            attrs["line of"] = node.borrowed or CALL
+        if guess := self.way.guess(node):
+            attrs[MODULE_GUESSED] = guess
         if node.policy:
             attrs[RECOMPUTE_POLICY] = node.policy
         phase = self.way.phase(node)
@@ -137,7 +142,7 @@ class _Building:
             args=[name for name, _ in uses],
             name=node.name,
             scope=self.way.scope(node),
-            stack=self.stack(node.place),
+            stack=self.stack(node.place or self.way.called),
             attrs=attrs,
             phase=phase,
         )
@@ -192,7 +197,7 @@ class _Building:
             self.builder.set_storage(value, uses[0][1])
 
     def body(self, index: int, label: str, printed: Printed, uses: list[tuple[str, int]]) -> None:
-        built = build(printed, Way(self.pools, phase=self.way.phase, scope=self.way.scope))
+        built = build(printed, Way(self.pools, phase=self.way.phase, scope=self.way.scope, guess=self.way.guess))
         operands = [value for _, value in uses if value != NULL][-len(printed.inputs) :] if printed.inputs else []
         bindings = []
         if len(operands) == len(printed.inputs):

@@ -97,6 +97,7 @@ class _Placing:
         self.pieces: dict[str, tuple[str, str]] = {}  # part of a buffer -> (the `cat`, what is there)
         self.made: dict[str, dict[str, dependence.Made]] = {}  # by kernel
         self.seen: set[str] = set()  # kernels that were launched
+        self.all_told = {name for told in self.told.values() for name in told.nodes}
         self.sources = {old: new for kernel in output.kernels.values() for old, new in kernel.sources.items()}
         self.writer: dict[str, int] = {}  # buffer -> the last launch that wrote it
         self.next_reader: dict[str, list[int]] = {}
@@ -301,8 +302,9 @@ class _Placing:
         if fragment and first and all(node.name in self.flow.nodes for node in fragment):
             nodes, evidence = [node.name for node in fragment], "name"
         told = [name for name in self.told[index].nodes if name in self.flow.nodes] if index in self.told else []
-        if told:  # by the process that compiled it
-            nodes, evidence = told, "reported"
+        if told:  # by the process that compiled it; a `cat` that it writes part by part is no kernel's there
+            cats = {self.pieces[name][0] for name in launch.writes if name in self.pieces}
+            nodes, evidence = [*told, *sorted(cats - self.all_told)], "reported"
         elif index in self.libraries:
             nodes, evidence = nodes or [self.libraries[index]], evidence or "structure"
         elif kernel is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from opscope.ir import PHASES, GraphBuilder, Listing, Pools, Table, column, dtypes
-from opscope.ir.attributes import COPIES_FOR
+from opscope.ir.attributes import COPIES_FOR, MODULE_GUESSED
 from opscope.ir.columns import frozen
 from opscope.ir.facts import NOT_FUSED
 from opscope.ir.pools import Frame
@@ -35,6 +35,7 @@ _TEMPLATES = (
     "rocm_",
 )  # their candidates; others are libraries
 _MOST_WHY = 200_000
+GUESS = "the lines around"  # what the module of an operator is guessed from
 
 
 def group(builder: GraphBuilder, launch: wrapper.Launch, found: Placed, nodes: Mapping[str, int]) -> None:
@@ -162,6 +163,8 @@ class Launches:
             stack = self.said(launch)
         if not owners and stack:
             owners = self.owner.on_line(self.pools, stack)
+        if not shared(owners):  # of two models: what is code of no module says least
+            owners = [owner for owner in owners if len(owner) > 1] or owners
         if not shared(owners):
             self.lost.append(launch.handle or launch.target)
         if post is None or (not found.nodes and phase == PHASES.index("other")):
@@ -194,9 +197,16 @@ class Launches:
         attrs: dict[str, Any] = {"kernel": launch.target, "operators": found.nodes, "evidence": found.evidence}
         if found.serves:
             attrs[COPIES_FOR] = found.serves
+        if self.post is not None and self.is_guess(found.nodes or [found.serves], self.post):
+            attrs[MODULE_GUESSED] = GUESS
         attrs["language"] = language(launch)
         if launch.target.removeprefix("torch.ops.").startswith(_COLLECTIVES):
             attrs["collective"] = True
+            quoted = [a.text[1:-1] for a in launch.arguments if len(a.text) > 1 and a.text[0] == a.text[-1] == "'"]
+            if quoted:  # `all_reduce_(buf7, 'sum', '0')`
+                attrs["group"] = quoted[-1]
+            if len(quoted) > 1:
+                attrs["reduction"] = quoted[0]
         if kernel is not None:
             attrs.update(configuration(kernel, launch))
             if (chosen := self.part.chosen.get(kernel.name)) is not None:
@@ -217,6 +227,11 @@ class Launches:
         if reused:
             attrs["reuses"] = reused
         return attrs
+
+    def is_guess(self, names: Sequence[str], post: Made) -> bool:
+        """Would its module be another if the guessed ones of its operators were?"""
+        known = [post.owners[name] for name in names if name in post.owners and name not in post.guessed]
+        return any(name in post.guessed for name in names) and (not known or bool(shared(known)[1:]))
 
     def bytes(self, names: Sequence[str]) -> int | None:
         """Of distinct buffers; None where one is of unknown size."""

@@ -48,6 +48,7 @@ class Entry:
 class Log:
     entries: list[Entry]
     damaged: int  # lines that are no entry
+    strings: dict[int, str] = field(default_factory=dict[int, str])  # that stacks refer to
 
 
 def parse(lines: Iterable[bytes]) -> Log:
@@ -88,12 +89,26 @@ def _entry(line: bytes, log: Log) -> Entry | None:
     if not kind:
         return None
     if kind == "str":
-        return None  # the table of file names that stacks refer to; graphs have their own
+        row = cast("list[Any]", content) if isinstance(content := data[kind], list) else []
+        if len(row) == 2 and isinstance(row[0], str) and isinstance(row[1], int):
+            log.strings[row[1]] = row[0]
+        return None
     content = data[kind]
     if kind in ("artifact", "graph_dump") and isinstance(content, dict):
         kind = str(cast("dict[str, Any]", content).get("name", kind))
+    if kind == "dynamo_start":
+        _name_files(content, log)
     rank = data.get("rank")
     return Entry(kind, _id(data), content, rank if isinstance(rank, int) else None)
+
+
+def _name_files(content: Any, log: Log) -> None:
+    stack = cast("dict[str, Any]", content).get("stack") if isinstance(content, dict) else None
+    for frame in cast("list[Any]", stack) if isinstance(stack, list) else []:
+        if isinstance(frame, dict):
+            row = cast("dict[str, Any]", frame)
+            if isinstance(number := row.get("filename"), int):
+                row["filename"] = log.strings.get(number, "")
 
 
 def _id(data: dict[str, Any]) -> CompileId | None:

@@ -9,17 +9,20 @@ from typing import Any
 
 from opscope.ir import Capture, Graph, GraphBuilder, Listing, Pools, Stage, StageLink, add_listings
 from opscope.ir.columns import frozen
-from opscope.readers.torch.names import base_name
+from opscope.readers.torch.names import base_name, op_name
 
-from . import align, kernels, modules, printed, wrapper
+from . import align, autograd, kernels, modules, printed, wrapper
 from . import graph as graphs
 from .compilation import GRAPHS, Compilation, Part, Text, Told
 from .flow import LIKE_VIEWS, Flow, flow_of
-from .launches import Launches, group, shortened
+from .launches import GUESS, Launches, group, shortened
 from .printed import Node, Printed
+from .runs import Owned, prefix
 
 _GRADIENT = re.compile(r"GradAOTOutput\(grad_of=PlainAOTInput\(idx=(\d{1,6})\)\)")
+_ADDRESS = re.compile(r"# graph id: \d{1,20}")  # in the memory of one process
 _NOTHING = Told()
+_CALL = graphs.CALL
 
 
 @dataclass
@@ -30,6 +33,7 @@ class Made:
     printed: Printed
     built: graphs.Built
     owners: dict[str, modules.Path]
+    guessed: set[str]  # of the owners
     phases: dict[str, str]
     is_python: bool  # Dynamo's graph, or Inductor's passes on it
 
@@ -43,6 +47,7 @@ class Stages:
         self.scopes: dict[modules.Path, int] = {(): 0}
         self.names: set[str] = set()
         self.added: dict[tuple[Any, ...], list[int]] = {}  # stages by what they were made from
+        self.backward: dict[str, Made] = {}  # backward graphs by AOTAutograd's number
 
     def add(self, compilation: Compilation) -> None:
         """Ranks compile the same again and again: what is equal is stored once."""
@@ -90,17 +95,23 @@ class Stages:
 
 def _content(compilation: Compilation) -> tuple[Any, ...]:
     def of(text: Text | None) -> Any:
-        return (text.text, text.name, repr(text.told)) if text is not None else None
+        return (_ADDRESS.sub("", text.text), text.name, repr(text.told)) if text is not None else None
 
+    parts = [
+        (
+            *map(of, (part.before, part.after, *part.passes)),
+            _ADDRESS.sub("", part.code),
+            repr(part.reported),
+            repr(part.why),
+        )
+        for part in compilation.parts
+    ]
     return (
         tuple((kind, of(text)) for kind, text in compilation.texts.items()),
         tuple(map(of, compilation.passes)),
-        tuple(
-            (of(part.before), of(part.after), *map(of, part.passes), part.code, repr(part.reported), repr(part.why))
-            for part in compilation.parts
-        ),
+        tuple(parts),
         frozenset(compilation.sources),
-    )  # fmt: skip
+    )
 
 
 class Compiled:
@@ -112,18 +123,19 @@ class Compiled:
         self.suffix = stages.suffix(compilation)
         self.held: dict[str, modules.Held] = {}  # by name of an input of Dynamo's graph
         self.primals: dict[str, modules.Held] = {}  # the same by AOTAutograd's names
-        self.course = modules.Course([], {})
+        self.course = modules.Course([], {}, [])
         self.known: dict[str, modules.Path] = {}  # values that forward hands to backward
         self.paired: dict[str, tuple[Node, modules.Path]] = {}  # operators of the joint graph
         self.reported: dict[str, modules.Path] = {}  # by name of an operator after Dynamo
         self.dynamo: Made | None = None
-        self.top: tuple[Printed, dict[str, modules.Path]] | None = None  # Dynamo's own graph, and its modules
+        self.without_line: set[str] = set()  # operators made from those of which Dynamo gives no line
+        self.doubtful: set[str] = set()  # operators of the joint graph whose module is a guess
+        self.top: tuple[Printed, Owned] | None = None  # Dynamo's own graph, and its modules
         self.lines: dict[tuple[str, int], dict[modules.Path, None]] = {}  # the modules whose operators are on a line
 
     def run(self) -> None:
         texts = self.compilation.texts
-        autograd = self.lowered("compiled_autograd_graph", None)
-        self.dynamo = autograd
+        self.dynamo = self.lowered("compiled_autograd_graph", None)
         for kind in ("dynamo_output_graph", "before_pre_grad_graph", "after_pre_grad_graph"):
             if kind == "after_pre_grad_graph":
                 for text in self.passes("pre_grad"):
@@ -139,8 +151,15 @@ class Compiled:
         forward = self.lowered("aot_forward_graph", last if joint else self.dynamo)
         backward = self.lowered("aot_backward_graph", last if joint else None)
         inference = last if joint is None else None
+        if backward is not None:
+            self.stages.backward.update((number, backward) for number in self.compilation.numbers)
         for part in self.compilation.parts:
             self.part(part, forward, backward, inference)
+
+    @property
+    def is_autograd(self) -> bool:
+        """Compiled autograd: the backward pass of a whole step as one graph."""
+        return self.compilation.id.autograd >= 0
 
     def passes(self, level: str) -> list[Text]:
         return [text for text in self.compilation.passes if text.level == level]
@@ -158,15 +177,21 @@ class Compiled:
             source = by_spelling.get(modules.spelled(entry.name), "")
             if found := told.inputs.get(entry.name) or modules.held(source, self.compilation.roots):
                 self.held[entry.name] = found
-        owners = self.completed(graph, {**modules.of_dynamo(graph, self.held, self.compilation.calls), **told.modules})
+        owned = self.completed(graph, modules.of_dynamo(graph, self.held, self.compilation.calls), told)
+        inlined = autograd.inlined(graph, self.stages.backward) if self.is_autograd else {}
+        if inlined:
+            owned = Owned({**owned.owners, **{name: origin.owner for name, origin in inlined.items()}}, owned.guessed)
 
         def named(name: str) -> graphs.Named:
             found = self.held.get(name)
             return graphs.Named(found.name, found.role) if found else graphs.Named(_short(name))
 
-        made = self.stage(name, content, graph, self.dynamo, owners, {}, named, is_python=True)
+        made = self.stage(name, content, graph, self.dynamo, owned, {}, named, is_python=True)
+        owners = owned.owners
+        for backward, pairs in autograd.links(inlined, made.built.nodes).items():
+            self.link(backward, made.index, pairs, "name")
         if self.dynamo is None:
-            self.top = (graph, owners)
+            self.top = (graph, owned)
             self.course = modules.course_of(graph, owners)
             for i, entry in enumerate(graph.inputs, start=1):
                 if entry.name in self.held:
@@ -194,16 +219,19 @@ class Compiled:
             self.unreadable(name)
             return None
         phases = _joint_phases(graph) if is_joint else self.backward_phases(graph) if is_backward else {}
-        aligned = {} if is_backward or self.paired else self.aligned(graph, phases)
-        if aligned and self.top is not None:
-            owners = self.top[1]
-            sure = {name: owners[source] for name, source in aligned.items() if source in owners}
-            self.paired.update((node.name, (node, sure[node.name])) for node in graph.nodes if node.name in sure)
+        aligned = {} if is_backward or self.paired or self.is_autograd else self.aligned(graph, phases)
+        if self.is_autograd and self.top is not None:
+            for node, source in autograd.same(self.top[0], graph):
+                node.place = node.place or source.place
+                aligned[node.name] = source.name
+                if source.name in self.top[1].owners:
+                    self.paired[node.name] = node, self.top[1].owners[source.name]
         made = self.lowered_stage(name, content, graph, before, phases)
         if is_joint:
             self.paired.update(
                 (node.name, (node, made.owners[node.name])) for node in graph.nodes if node.name in made.owners
             )
+            self.doubtful |= made.guessed
         if aligned and before is not None:
             pairs = [
                 (before.built.nodes[source], made.built.nodes[name])
@@ -222,11 +250,41 @@ class Compiled:
         below = {entry.name: f"arg{i}_1" if plain else f"primals_{i + 1}" for i, entry in enumerate(top.inputs)}
         above, flow = align.upper(top, below), flow_of(graph)
         late = {name for name, phase in phases.items() if phase == "backward"}
-        made = align.forward(above, graph, flow, late)
-        made.update(self.reported_positions(above, flow, late))
+        found = align.forward(above, graph, flow, late)
+        reported = self.reported_positions(above, flow, late)
+        found.made.update(reported)
+        found.doubtful -= reported.keys()
         if late:
-            made.update(align.backward(above, graph, flow, late, made, _gradients_of(graph, flow)))
-        return {name: above.names[position] for name, position in made.items()}
+            behind = align.backward(above, graph, flow, late, found.made, _gradients_of(graph, flow))
+            found.made.update(behind.made)
+            found.doubtful |= behind.doubtful
+        self.pair(graph, above, found, late)
+        return {name: above.names[position] for name, position in found.made.items()}
+
+    def pair(self, graph: Printed, above: align.Upper, found: align.Aligned, late: set[str]) -> None:
+        """What was made from an operator is in its module; the sum of two gradients in what theirs have in common."""
+        assert self.top is not None
+        owned, flow = self.top[1], flow_of(graph)
+        # A doubt is about the operators beside it on one line: where these are in one module, it changes nothing.
+        mixed = [len({owned.owners.get(above.names[i]) for i in range(*run)}) > 1 for run in above.runs]
+        is_mixed = [flag for run, flag in zip(above.runs, mixed, strict=True) for _ in range(*run)]
+        for node in graph.nodes:
+            if align.is_sum(flow, node.name, late) and len({found.made.get(r) for r in flow.reads[node.name]}) == 2:
+                found.made.pop(node.name, None)
+                around = [self.paired[read][1] for read in flow.reads[node.name] if read in self.paired]
+                if around:
+                    self.paired[node.name] = node, prefix(around)
+                if self.doubtful.intersection(flow.reads[node.name]):
+                    self.doubtful.add(node.name)
+                continue
+            source = above.names[found.made[node.name]] if node.name in found.made else ""
+            if source and above.places[found.made[node.name]] is None:
+                self.without_line.add(node.name)
+            if source in owned.owners:
+                self.paired[node.name] = node, owned.owners[source]
+                is_open = node.name in found.doubtful and is_mixed[found.made[node.name]]
+                if source in owned.guessed or is_open:
+                    self.doubtful.add(node.name)
 
     def reported_positions(self, above: align.Upper, flow: Flow, late: set[str]) -> dict[str, int]:
         """What Inductor reports, where its operators are still called as they were."""
@@ -256,13 +314,25 @@ class Compiled:
         for node in graph.nodes:
             if node.place is None and node.name in told.lines:
                 node.place = told.lines[node.name]
+            if node.place is None and node.name in self.without_line:
+                node.place, node.borrowed = self.compilation.called, _CALL
+            if node.place is None and self.is_autograd and node.name in self.paired:
+                node.place = self.paired[node.name][0].place
         flow_of(graph).borrow_places()
         self.primals.update(told.inputs)
         late = {name for name, phase in phases.items() if phase == "backward"}
-        sure = {**self.same_operators(graph), **self.gradients(graph)}
+        sure = {**self.gradients(graph), **self.same_operators(graph)}
         sure.update((name, path) for name, path in self.reported.items() if name not in late)
-        sure.update(told.modules)
-        owners = self.completed(graph, modules.of_lowered(graph, self.primals, self.course, self.known, sure, late))
+        if before is not None and not before.is_python:
+            for new, old in _replaced(before.printed, graph).items():
+                if old in before.owners and new not in sure:
+                    sure[new] = before.owners[old]
+                    self.doubtful.update([new] if old in before.guessed else ())
+        sure.update({name: path for name, path in told.modules.items() if not self.is_autograd or name not in sure})
+        owned = modules.of_lowered(graph, self.primals, self.course, self.known, sure, late)
+        doubtful = {node.name for node in graph.nodes if node.name in sure and node.name in self.doubtful}
+        owned = self.completed(graph, Owned(owned.owners, owned.guessed | doubtful), told)
+        owners = owned.owners
         self.known.update((name, path) for name, path in owners.items() if phases.get(name, "forward") == "forward")
 
         def named(name: str) -> graphs.Named:
@@ -272,20 +342,27 @@ class Compiled:
             role = "gradient" if name.startswith("tangents") else "input"
             return graphs.Named(name, "activation" if name in self.known else role)
 
-        return self.stage(name, content, graph, before, owners, phases, named, relate)
+        return self.stage(name, content, graph, before, owned, phases, named, relate)
 
-    def completed(self, graph: Printed, owners: dict[str, modules.Path]) -> dict[str, modules.Path]:
+    def completed(self, graph: Printed, owned: Owned, told: Told) -> Owned:
         """What is the code of one function has its name where no module is known."""
+        if self.is_autograd:  # torch knows no modules there
+            owners, guessed = {**told.modules, **owned.owners}, owned.guessed
+        else:
+            owners, guessed = {**owned.owners, **told.modules}, owned.guessed - told.modules.keys()
         if not owners and (whole := self.compilation.whole):
-            return {node.name: whole for node in graph.nodes}
-        return owners
+            return Owned({node.name: whole for node in graph.nodes}, set())
+        return Owned(owners, guessed)
 
     def same_operators(self, graph: Printed) -> dict[str, modules.Path]:
         """Operators that the joint graph has under the same name, on the same line: AOTAutograd's own pairing."""
         found: dict[str, modules.Path] = {}
         for node in graph.nodes:
             paired = self.paired.get(node.name)
-            if paired is not None and paired[0].target == node.target and paired[0].place == node.place:
+            if paired is None or paired[0].place != node.place:
+                continue
+            same = paired[0].target == node.target
+            if same or all(base_name(op_name(one.target)) in LIKE_VIEWS for one in (paired[0], node)):
                 found[node.name] = paired[1]
         return found
 
@@ -299,8 +376,8 @@ class Compiled:
             name = next(iter(printed.names_in(text)), "")
             if held is not None and name in flow.nodes:
                 for known in (name, flow.base(name)):
-                    if known in flow.nodes:
-                        found.setdefault(known, held.module)
+                    if known in flow.nodes and found.setdefault(known, held.module) != held.module:
+                        self.doubtful.add(known)  # two parameters have the same gradient, which is computed once
         return found
 
     # -- Inductor's level -----------------------------------------------------------------------------
@@ -360,18 +437,21 @@ class Compiled:
         content: Text,
         graph: Printed,
         before: Made | None,
-        owners: dict[str, modules.Path],
+        owned: Owned,
         phases: dict[str, str],
         named: Any,
         relate: Any = None,
         is_python: bool = False,
     ) -> Made:
-        usual = "optimizer" if self.compilation.is_optimizer else "forward"
+        owners = owned.owners
+        usual = "optimizer" if self.compilation.is_optimizer else "backward" if self.is_autograd else "forward"
         way = graphs.Way(
             self.pools,
+            called=self.compilation.called if is_python else None,
             named=named,
             phase=lambda node: phases.get(node.name, usual),
             scope=lambda node: self.stages.scope(owners.get(node.name, ())),
+            guess=lambda node: GUESS if node.name in owned.guessed else "",
             relate=relate,
         )
         built = graphs.build(graph, way, content.text)
@@ -383,7 +463,7 @@ class Compiled:
         for node in graph.nodes:
             if node.place is not None and node.name in owners:
                 self.lines.setdefault((node.place.file, node.place.line), {})[owners[node.name]] = None
-        made = Made(index, graph, built, owners, phases, is_python)
+        made = Made(index, graph, built, owners, owned.guessed, phases, is_python)
         if before is not None:
             self.link_names(before, made, content.told or _NOTHING)
         return made
@@ -427,6 +507,24 @@ class Compiled:
 
     def unreadable(self, what: str) -> None:
         self.capture.warnings.append(f"compilation {self.compilation}: its {what} graph cannot be read")
+
+
+def _replaced(before: Printed, after: Printed) -> dict[str, str]:
+    """What a pass has made anew, and the operator in whose place it is read."""
+    old, new = flow_of(before), flow_of(after)
+    found: dict[str, str] = {}
+    for name in new.nodes:
+        if name in old.nodes:
+            continue
+        for reader in new.readers.get(name, ()):
+            was, now = old.reads.get(reader, []), new.reads[reader]
+            if len(was) == len(now) and (source := was[now.index(name)]) in old.nodes and source not in new.nodes:
+                found[name] = source
+                break
+    if len(old.outputs) == len(new.outputs):
+        pairs = zip(old.outputs, new.outputs, strict=True)
+        found.update((n, o) for o, n in pairs if n in new.nodes and n not in old.nodes and o in old.nodes)
+    return found
 
 
 def _joint_phases(graph: Printed) -> dict[str, str]:

@@ -114,6 +114,14 @@ def trace_log() -> Any:
     return None
 
 
+def interned_strings() -> list[tuple[str, int]]:
+    """The file names that stacks in the log refer to by a number."""
+    with contextlib.suppress(Exception):
+        table = importlib.import_module("torch._logging.structured").INTERN_TABLE
+        return [(text, number) for text, number in table.items() if type(text) is str and type(number) is int]
+    return []
+
+
 def compile_id() -> dict[str, int]:
     """Which compilation is under way on this thread, in the words of the log."""
     found: dict[str, int] = {}

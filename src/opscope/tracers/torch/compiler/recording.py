@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opscope.ir import Capture, Origin, StageLink, frozen
+from opscope.ir.columns import Int8, frozen8
 from opscope.ir.repool import Repooled
 from opscope.tracers.torch.recorder.mode import Recorder
 from opscope.tracers.torch.recorder.regions import Region
@@ -148,6 +149,7 @@ class CompiledCode:
     def _link(self, capture: Capture) -> None:
         """A compiled graph that ran in the step becomes its kernels."""
         step = capture.stages[0].graph
+        phases: Int8 = np.array(step.node_phase)
         by_region: dict[tuple[str, str], list[int]] = {}
         for i in range(step.n_nodes):
             node = step.node(i)
@@ -164,9 +166,14 @@ class CompiledCode:
             ]
             count = stage.graph.n_nodes
             if nodes and count:
+                # Torch calls all that needs no gradient "inference": also an optimizer, or the whole backward pass.
+                if len(own := np.unique(stage.graph.node_phase)) == 1 and name == "inference":
+                    phases[nodes] = own[0]
                 source = np.repeat(np.array(nodes, dtype=np.int32), count)
                 target = np.tile(np.arange(count, dtype=np.int32), len(nodes))
                 capture.stage_links.append(StageLink(0, number, "lowers", frozen(source), frozen(target), "reported"))
+        if not np.array_equal(phases, step.node_phase):
+            capture.stages[0] = replace(capture.stages[0], graph=replace(step, node_phase=frozen8(phases)))
 
 
 def _append(capture: Capture, other: Capture) -> None:

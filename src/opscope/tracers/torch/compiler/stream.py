@@ -99,5 +99,7 @@ class Stream(logging.Handler):
         return same
 
     def lines(self) -> Iterator[bytes]:
+        for text, number in hooks.interned_strings():
+            yield from Record({"str": [text, number]}, None).lines()
         for record in self.records:
             yield from record.lines()
