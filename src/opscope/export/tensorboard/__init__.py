@@ -69,7 +69,7 @@ def save(folder: Path, now: float, records: list[bytes]) -> Path:
                 folder.rmdir()
         raise
     # TensorBoard shows the last graph that it finds in a folder: an older one of ours is replaced.
-    for old in [] if is_new else folder.glob("events.out.tfevents.*.opscope"):
+    for old in () if is_new else folder.glob("events.out.tfevents.*.opscope"):
         if old.name < path.name:
             old.unlink(missing_ok=True)
     return path

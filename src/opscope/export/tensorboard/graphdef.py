@@ -90,7 +90,8 @@ class GraphDef:
         used, made = rows.used(node), rows.made(node)
         inputs = [self.names.source(value) for value in used if value >= 0]
         inputs += [f"^{self.names.nodes[before]}" for before in self._controls.get(node, ())]
-        params = self._params(used) if any([value >= 0 and self._is_parameter[value] for value in used]) else None
+        learned = [value for value in used if value >= 0 and self._is_parameter[value]]
+        params = self._params(learned) if learned else None
         figures = self.figures.get(node) if self.figures else None
         # What most operators say, others of the same stage and of other stages have said before.
         key = (
@@ -133,14 +134,10 @@ class GraphDef:
         if self._bytes_known[index]:
             attrs["bytes read"], attrs["bytes written"] = read[index], written[index]
 
-    def _params(self, used: list[int]) -> int | None:
+    def _params(self, learned: list[int]) -> int | None:
         """How many learned numbers the operator reads; each tensor once."""
         rows, types = self.rows, self._types
-        read = {
-            rows.storage[value]: types[rows.value_type[value]].elements
-            for value in used
-            if value >= 0 and self._is_parameter[value]
-        }
+        read = {rows.storage[value]: types[rows.value_type[value]].elements for value in learned}
         return None if None in read.values() else sum(count or 0 for count in read.values())
 
     def _outputs(self, values: list[int]) -> dict[str, Any]:

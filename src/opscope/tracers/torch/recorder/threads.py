@@ -33,7 +33,14 @@ class Threads:
     """The threads of one session."""
 
     def __init__(
-        self, torch: Any, calls: Calls, places: Places, new_mode: Callable[[], Any], base: FrameType | None, *, lean: bool
+        self,
+        torch: Any,
+        calls: Calls,
+        places: Places,
+        new_mode: Callable[[], Any],
+        base: FrameType | None,
+        *,
+        lean: bool,
     ) -> None:
         self._torch = torch
         self._calls = calls
