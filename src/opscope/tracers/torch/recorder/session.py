@@ -177,8 +177,8 @@ class Session(session.Session):
         self._threads.close()
         self._calls.remove()
         self._watch_optimizers(False)
-        with contextlib.suppress(Exception):  # another mode that the user left open lies above ours
-            self._mode.__exit__(None, None, None)
+        if self._mode is not None:
+            private.leave_mode(self._mode)
         if self._profiler is not None:
             self._profiler.stop()
         self._aside.close()

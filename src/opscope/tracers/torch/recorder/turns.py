@@ -116,10 +116,11 @@ class Turns:
         if getattr(held.get(_BEGINS), "watches", None) is self:
             return
         own = {name: held[name] for name in (_BEGINS, _ENDS) if name in held}
+        kind: Any = type(condition)
         proxy: Any = weakref.proxy(condition)  # what a condition holds must not keep it alive
 
         def original(name: str) -> Callable[..., Any]:
-            return own.get(name) or functools.partial(getattr(type(condition), name), proxy)
+            return own.get(name) or functools.partial(getattr(kind, name), proxy)
 
         sleep, wake, place = original(_ENDS), original(_BEGINS), id(condition)
 
