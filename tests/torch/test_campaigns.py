@@ -24,6 +24,9 @@ SCENARIOS = (
     *("saved_tensor_hooks", "hessians", "in_place_in_many_ways", "forward_mode", "model_agnostic_meta_learning"),
     *("jvp_and_linearize", "parametrizations", "pruning", "lazy_modules", "recurrent", "quantization_aware"),
     *("traced_and_frozen", "other_modes_around", "storage_tricks", "numbers_decide", "backward_in_a_thread"),
+    *("coroutines", "a_generator_that_waits_between_layers", "an_alarm_in_the_middle", "recordings_in_each_other"),
+    *("a_function_that_runs_a_model_inside", "a_wrapper_of_ones_own", "compiled_with_breaks", "tensor_parallel"),
+    *("a_worker_that_was_there_before", "a_scaler_that_skips_a_step", "an_older_library", "odd_arguments_and_results"),
     *("a_pipeline_of_threads", "halves_in_a_pool", "fsdp2", "ddp_with_a_communication_hook", "custom_operators"),
 )
 

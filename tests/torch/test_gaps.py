@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -188,25 +190,110 @@ def test_threads_are_as_they_were() -> None:
     assert [node.op for node in cap.graph.nodes] == ["aten.ones", "aten.add.Tensor"]
 
 
-def test_a_thread_that_was_there_before_is_marked() -> None:
-    class Queued(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
-            self.todo: queue.Queue[Any] = queue.Queue()
-            self.done: queue.Queue[Tensor] = queue.Queue()
+class Elsewhere(nn.Module):
+    """Its first layer is called in a thread that was there before, by way of what is given."""
 
-        def forward(self, x: Tensor) -> Tensor:
-            self.todo.put(x)
-            return self.b(self.done.get())
+    def __init__(self, way: type[Any]) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.todo, self.done = way(), way()
 
-    model = Queued()
+    def work(self) -> None:
+        while (x := self.todo.get()) is not None:
+            self.done.put(self.first(x))
 
-    def work() -> None:
-        while (x := model.todo.get()) is not None:
-            model.done.put(model.a(x))
+    def first(self, x: Tensor) -> Tensor:
+        return self.a(x)
 
-    thread = threading.Thread(target=work, daemon=True)
+    def forward(self, x: Tensor) -> Tensor:
+        self.todo.put(x)
+        return self.b(self.done.get())
+
+
+class WithoutModules(Elsewhere):
+    def first(self, x: Tensor) -> Tensor:
+        return x @ self.a.weight.T + self.a.bias
+
+
+class Event:
+    """One place for an item, with the methods of a queue."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+
+    def put(self, item: Any) -> None:
+        self.item = item
+        self.event.set()
+
+    def get(self) -> Any:
+        self.event.wait()
+        self.event.clear()
+        return self.item
+
+
+class Condition(Event):
+    def __init__(self) -> None:
+        self.condition = threading.Condition()
+        self.items: list[Any] = []
+
+    def put(self, item: Any) -> None:
+        with self.condition:
+            self.items.append(item)
+            self.condition.notify_all()
+
+    def get(self) -> Any:
+        with self.condition:
+            self.condition.wait_for(lambda: self.items)
+            return self.items.pop()
+
+
+class Polled(Condition):
+    def get(self) -> Any:
+        while not self.items:
+            time.sleep(0.001)
+        return self.items.pop()
+
+
+def started(work: Callable[[], Any]) -> threading.Thread:
+    """A thread that has come to where it waits."""
+    thread = threading.Thread(target=work, daemon=True, name="a worker")
+    thread.start()
+    assert thread.ident is not None
+    clock, readings = time.pthread_getcpuclockid(thread.ident), list[int]()
+    while len(set(readings[-5:])) != 1 or len(readings) < 5:
+        time.sleep(0.01)
+        readings.append(time.clock_gettime_ns(clock))
+    return thread
+
+
+@pytest.mark.parametrize("way", [queue.Queue, queue.LifoQueue, Event, Condition])
+@pytest.mark.parametrize("kind", [Elsewhere, WithoutModules])
+def test_what_is_handed_to_a_thread_that_was_there_before_is_recorded(kind: type[Elsewhere], way: type[Any]) -> None:
+    before = queue.Queue.put, queue.Queue.get, threading.Condition.notify
+    model = kind(way)
+    thread = started(model.work)
+    for _ in range(2):
+        with opscope.record(model) as cap:
+            model(torch.randn(4, 8)).sum().backward()
+        verify_capture(cap)
+        stats = cap.stats()
+        assert stats.phases["forward"]["macs"] == 2 * 256
+        assert not stats.total.at_least, stats.gaps
+        assert not stats.parameters.unused
+    model.todo.put(None)
+    thread.join()
+    with opscope.record():
+        torch.ones(2)
+    assert (queue.Queue.put, queue.Queue.get, threading.Condition.notify) == before
+    if way is Condition:
+        assert model.todo.condition._acquire_restore.__qualname__.startswith("RLock")
+
+
+@pytest.mark.parametrize("way", [queue.SimpleQueue, Polled])
+@pytest.mark.parametrize("kind", [Elsewhere, WithoutModules])
+def test_what_nobody_saw_in_another_thread_is_marked(kind: type[Elsewhere], way: type[Any]) -> None:
+    model = kind(way)
+    thread = threading.Thread(target=model.work, daemon=True, name="a worker")
     thread.start()
     with opscope.record(model) as cap:
         model(torch.randn(4, 8))
@@ -215,10 +302,17 @@ def test_a_thread_that_was_there_before_is_marked() -> None:
     stats = cap.stats()
     assert stats.total.macs == 256
     assert stats.total.at_least
-    assert [gap.reason for gap in stats.gaps if "thread" in gap.reason]
-    rows = {row["name"]: row for row in stats.by_module(depth=2).rows}
-    assert rows["a"]["unknown"]
-    assert not rows["b"]["unknown"]
+    assert [gap.reason for gap in stats.gaps if "thread 'a worker'" in gap.reason]
+    assert not stats.parameters.unused
+
+
+def test_a_thread_that_only_waits_marks_nothing() -> None:
+    todo: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    thread = started(lambda: todo.get() is torch)
+    cap = opscope.trace(mlp(), torch.randn(4, 8))
+    todo.put(None)
+    thread.join()
+    assert not cap.stats().total.at_least
 
 
 # -- tensors of other classes ----------------------------------------------------------------------------

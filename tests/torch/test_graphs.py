@@ -744,3 +744,15 @@ def test_existing_objects_are_taken_as_they_are():
             assert found.stages[-1].graph.n_nodes > 0
     assert existing(Shared()) is None
     assert existing(3) is None
+
+
+@pytest.mark.parametrize("how", ["fx", "export", "export-strict", "jit-trace", "jit-script"])
+def test_a_lazy_model_is_refused_with_what_to_do(how: str) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LazyLinear(8))
+    with pytest.raises(CannotCapture, match=r"LazyLinear '1' has no weights before.*call the model once") as refused:
+        opscope.trace(model, torch.randn(2, 4), how=how)
+    assert "\n" not in str(refused.value)
+    assert torch.nn.parameter.is_lazy(model[1].weight)
+    with torch.no_grad():
+        model(torch.randn(2, 4))
+    assert opscope.trace(model, torch.randn(2, 4), how=how).graph.nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import weakref
@@ -13,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from torch.utils.flop_counter import FlopCounterMode
 from zoo import GPT, ResNet
 
 import opscope
@@ -498,3 +500,64 @@ def test_the_profiler_measures_beside_the_recorder():
     assert runs.tolist() == [3] * 4
     with pytest.raises(opscope.OpscopeError, match="not known"):
         opscope.record(model, times="gpu")
+
+
+def modes_of_the_process() -> tuple[Any, ...]:
+    from torch.utils import _python_dispatch as dispatch
+
+    flags = ("_is_in_torch_dispatch_mode", "_is_in_non_infra_torch_dispatch_mode")
+    return *(getattr(dispatch, name) for name in flags), len(dispatch._get_current_dispatch_mode_stack())
+
+
+def test_recordings_that_end_in_the_order_that_they_began_in() -> None:
+    model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+    before = modes_of_the_process()
+    first, second = opscope.record(model), opscope.record(model)
+    one, other = first.__enter__(), second.__enter__()
+    model(x)
+    first.__exit__(None, None, None)
+    model(x)
+    counter = FlopCounterMode(display=False)
+    counter.__enter__()
+    second.__exit__(None, None, None)
+    model(x)
+    counter.__exit__(None, None, None)
+    assert (one.stats().total.macs, other.stats().total.macs, counter.get_total_flops()) == (32, 64, 64)
+    assert modes_of_the_process() == before
+
+
+def test_a_recording_that_another_thread_ends() -> None:
+    model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+    before = modes_of_the_process()
+    recording = opscope.record(model)
+    held: list[Any] = []
+
+    def begin() -> None:
+        held.append(recording.__enter__())
+        model(x)
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    thread.join()
+    recording.__exit__(None, None, None)
+    with FlopCounterMode(display=False) as counter:
+        model(x)
+    assert (held[0].stats().total.macs, counter.get_total_flops()) == (32, 64)
+    assert modes_of_the_process() == before
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_what_ran_before_the_program_ended_is_kept(kind: type[BaseException]) -> None:
+    model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+    recording = opscope.record(model)
+
+    def run() -> None:
+        with recording:
+            model(x)
+            raise kind
+
+    cap = recording._into
+    with pytest.raises(kind):
+        run()
+    assert cap.stats().total.macs == 32
+    assert cap.warnings[0].startswith(f"{kind.__name__} at ")

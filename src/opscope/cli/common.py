@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import signature
@@ -75,6 +76,7 @@ def opened(command: Function) -> Function:
             rest["size"], sizes = own[-1] if own else None, tuple(text for text in sizes if "=" in text)
         capture = opscope.open(file, sources=sources, profile=profile, sizes=numbers(sizes), weights=weights)
         add_tables(capture, tables)
+        gc.freeze()  # all of it is there until the command ends: garbage need not be looked for in it
         return command(capture=capture, **rest)
 
     return FILE(SOURCES(PROFILE((_SIZE_TOO if has_own else SIZE)(TABLES(WEIGHTS(with_capture))))))  # type: ignore[return-value]

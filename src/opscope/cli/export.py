@@ -70,6 +70,8 @@ def command(
     capture.save(out, stage=stage, depth=depth, open=open_, size=size, say=_say, **look)
     if not out.is_dir():
         click.echo(f"{out}: {out.stat().st_size:,} bytes", err=True)
+    elif out.suffix == ".tensorboard":
+        click.echo(f"{out}: open it with `tensorboard --logdir {out}`", err=True)
     else:
         click.echo(f"{out}: {len(list(out.glob('*.parquet')))} tables", err=True)
 

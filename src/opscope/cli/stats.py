@@ -89,7 +89,8 @@ def command(
 
         print_table(stats, found.report)
     else:
-        click.echo("\n".join([cost_tables.plain(found.report), "", *cost_tables.summary(stats, found.report)]))
+        print_lines(cost_tables.plain_lines(found.report))
+        click.echo("\n".join(["", *cost_tables.summary(stats, found.report)]))
 
 
 def _print_as_megengine(stats: GraphStats, by: str, *, as_json: bool) -> None:

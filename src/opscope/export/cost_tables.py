@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 from opscope.analysis.costs.columns import Row, column_of
@@ -53,29 +54,45 @@ def share(figure: float) -> str:
     )
 
 
-def cell(report: Report, row: Row, column: str) -> str:
+def cell(row: Row, column: str) -> str:
     """A figure as people read it. What is at least so much says so; nothing is an empty cell."""
-    figure, kind = row.get(column), column_of(column).kind
+    return _shower(column)(row)
+
+
+def _shower(column: str) -> Callable[[Row], str]:
+    """`cell` for one column; figures that come again and again are written once."""
+    kind, mark = column_of(column).kind, _MARK_OF.get(column, "")
     if kind == "bar":
-        return bar(row)
-    if figure is None:
-        return ""
-    if kind == "text" or isinstance(figure, str):
-        return str(figure)
+        return bar
+    text = lru_cache(4096)(partial(_text, column, kind))
+
+    def show(row: Row) -> str:
+        figure = row.get(column)
+        if figure is None:
+            return ""
+        if kind == "text":
+            return str(figure)
+        at_most = column == "causal" and bool(row.get("causal_unknown"))
+        return text(figure, type(figure), bool(row.get(mark)), at_most)
+
+    return show
+
+
+def _text(column: str, kind: str, figure: Any, cls: type[Any], at_least: bool, at_most: bool) -> str:
+    if isinstance(figure, str):
+        return figure
     if kind == "number":
         return f"{figure:.4g}"
     if kind == "share":
         return share(figure)
-    at_least = bool(row.get(_MARK_OF.get(column, "")))
+    if kind == "seconds":
+        return ("≥ " if at_least else "") + seconds(figure) if figure else ""
     if not figure and column not in ("node", "nan", "inf"):
         return "?" if at_least else ""
     if kind == "count":
         return f"{figure:,}"
     if kind == "ratio":
         return f"{figure:.3g}"
-    if kind == "seconds":
-        return ("≥ " if column == "time" and row.get("time_unknown") else "") + seconds(figure)
-    at_most = column == "causal" and row.get("causal_unknown")
     if at_least and at_most:
         return "?"
     return ("≥ " if at_least else "≤ " if at_most else "") + short(figure, "B" if kind == "bytes" else "")
@@ -83,6 +100,7 @@ def cell(report: Report, row: Row, column: str) -> str:
 
 # Which figure of a row says that a column is a lower bound.
 _MARK_OF = {
+    "time": "time_unknown",
     **dict.fromkeys(("macs", "causal", "flops", "other", "forward", "backward"), "unknown"),
     **dict.fromkeys(("read", "written", "bytes"), "bytes_unknown"),
     **dict.fromkeys(("activations", "activation_bytes"), "memory_unknown"),
@@ -114,32 +132,48 @@ def cells(report: Report) -> tuple[list[str], list[list[str]], list[str]]:
 
 def _lines(report: Report) -> Iterator[list[str]]:
     yield [report.title(column) for column in ("name", *report.columns)]
+    cells_of = [_shower(column) for column in report.columns]
     for row in report.rows:
-        yield [name(row), *(cell(report, row, column) for column in report.columns)]
-    yield ["total", *("" if column == "bar" else cell(report, report.total, column) for column in report.columns)]
+        yield [name(row), *[show(row) for show in cells_of]]
+    yield ["total", *("" if column == "bar" else cell(report.total, column) for column in report.columns)]
 
 
 # -- tables --------------------------------------------------------------------------------------------
 
 
 def plain(report: Report, widest: int = 60) -> str:
-    left = [True, *(column_of(column).kind in LEFT for column in report.columns)]
-    fitted = [0] * len(left)
+    return "\n".join(plain_lines(report, widest))
+
+
+def plain_lines(report: Report, widest: int = 60) -> Iterator[str]:
+    kinds = ["text", *(column_of(column).kind for column in report.columns)]
+    texts = [place for place, kind in enumerate(kinds) if kind == "text"]
+    width: list[Callable[[str], int]] = [widths.width if kind == "text" else len for kind in kinds]  # of figures' signs
+    fitted = [0] * len(kinds)
     table: list[str] = []  # each line as one text: there may be a million
     for line in _lines(report):
-        texts = [_clipped(text, widest) for text in line]
-        fitted = [max(most, widths.width(text)) for most, text in zip(fitted, texts, strict=True)]
-        table.append(_BETWEEN.join(texts))
-    for number, line in enumerate(table):
-        filled = (
-            widths.left(text, width) if is_left else widths.right(text, width)
-            for text, width, is_left in zip(line.split(_BETWEEN), fitted, left, strict=True)
-        )
-        table[number] = "  ".join(filled).rstrip()
-    lines = table
+        for place in texts:
+            line[place] = _clipped(line[place], widest)
+        fitted = [max(most, wide(text)) for most, wide, text in zip(fitted, width, line, strict=True)]
+        table.append(_BETWEEN.join(line))
+    fill: list[Callable[[str, int], str]] = [
+        widths.left if kind == "text" else str.ljust if kind in LEFT else str.rjust for kind in kinds
+    ]
+
+    def filled(line: str) -> str:
+        cells = zip(fill, line.split(_BETWEEN), fitted, strict=True)
+        return "  ".join([put(text, wide) for put, text, wide in cells]).rstrip()
+
     rule = "─" * (sum(fitted) + 2 * (len(fitted) - 1))
-    more = [f"… and {report.left_out:,} more rows"] if report.left_out else []
-    return "\n".join([lines[0], rule, *lines[1:-1], *more, rule, lines[-1]])
+    yield filled(table[0])
+    yield rule
+    for number in range(1, len(table) - 1):
+        line, table[number] = table[number], ""
+        yield filled(line)
+    if report.left_out:
+        yield f"… and {report.left_out:,} more rows"
+    yield rule
+    yield filled(table[-1])
 
 
 def markdown(report: Report) -> str:
@@ -217,6 +251,8 @@ def _html_cell(row: Row, text: str, kind: str) -> str:
 
 
 def _clipped(text: str, most: int) -> str:
+    if text.isascii() and len(text) <= most and text.isprintable():
+        return text
     clean = text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
     return widths.cut(clean, most)
 

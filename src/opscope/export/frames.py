@@ -187,6 +187,51 @@ def _joined(columns: Sequence[npt.NDArray[Any]]) -> Int32:
     return np.concatenate([np.zeros(0, np.int32), *columns]).astype(np.int32, copy=False)
 
 
+def length(table: Frame) -> int:
+    """How many rows it has."""
+    column = next(iter(table.values()))
+    return len(column[0] if isinstance(column, tuple) else column)
+
+
+def joined(tables: Sequence[Frame]) -> Frame:
+    """The rows of several tables of one kind, one after the other."""
+    if len(tables) == 1:
+        return tables[0]
+    return {name: _one_column([table[name] for table in tables]) for name in tables[0]}
+
+
+def _one_column(parts: Sequence[npt.NDArray[Any] | Coded | Lists | Masked]) -> Any:
+    if isinstance(parts[0], Coded):
+        return _one_text(cast("Sequence[Coded]", parts))
+    if isinstance(parts[0], Lists):
+        return Lists([row for part in cast("Sequence[Lists]", parts) for row in part.rows])
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(cast("Sequence[npt.NDArray[Any]]", parts))
+    masked = [
+        part if isinstance(part, Masked) else Masked(cast("Any", part), np.ones(len(part), bool)) for part in parts
+    ]
+    values: Any = [part.values for part in masked]
+    is_text = any(not isinstance(part, np.ndarray) for part in values)
+    together = [text for part in values for text in part] if is_text else np.concatenate(values)
+    return Masked(together, np.concatenate([part.known for part in masked]))
+
+
+def _all_known(values: npt.NDArray[Any]) -> Masked:
+    return Masked(values, np.ones(len(values), dtype=bool))
+
+
+def _one_text(parts: Sequence[Coded]) -> Coded:
+    """Stages of one capture share their texts, nearly always."""
+    texts: list[str] = []
+    begin, last, codes = 0, None, list[Int32]()
+    for part in parts:
+        if last is None or (part.texts is not last and part.texts != last):
+            begin, last = len(texts), part.texts
+            texts.extend(last)
+        codes.append(part.codes + np.int32(begin))
+    return Coded(np.concatenate(codes), texts)
+
+
 # -- what they become -----------------------------------------------------------------------------
 
 

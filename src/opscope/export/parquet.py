@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeVar, cast
 
@@ -27,19 +28,23 @@ def export(capture: Capture, path: Path, options: Options) -> None:
             if name in capture.tables:
                 owner = capture.stages[capture.tables[name].stage]
                 if owner in stages:
-                    _write(folder, name, [(owner.name, frames.frame(capture, name))])
+                    _write(folder, name, iter([(owner.name, frames.frame(capture, name))]))
             else:
-                _write(folder, name, [(stage.name, frames.frame(capture, name, stage.name)) for stage in stages])
+                _write(folder, name, ((stage.name, frames.frame(capture, name, stage.name)) for stage in stages))
 
 
-def _write(folder: Path, name: str, parts: list[tuple[str, frames.Frame]]) -> None:
+_TOGETHER = 64  # stages
+
+
+def _write(folder: Path, name: str, parts: Iterator[tuple[str, frames.Frame]]) -> None:
     from arro3.io import write_parquet
 
     tables: list[ac.Table] = []
-    for stage, frame in parts:
-        table = frames.to_arrow(frame)
-        rows = frames.Coded(np.zeros(table.num_rows, dtype=np.int32), [stage])
-        tables.append(frames.to_arrow({"stage": rows, **frame}))
+    while begun := list(islice(parts, _TOGETHER)):
+        names, held = zip(*begun, strict=True)
+        count = [frames.length(frame) for frame in held]
+        rows = frames.Coded(np.repeat(np.arange(len(held), dtype=np.int32), count), names)
+        tables.append(frames.to_arrow({"stage": rows, **frames.joined(held)}))
     if not tables:
         return
     file = folder / (re.sub(r"[^\w.-]+", "_", name) + ".parquet")

@@ -145,6 +145,9 @@ class Stack(NamedTuple):
     frame: int
 
 
+_NEAR = 256  # paths that are kept at a time
+
+
 class Pools:
     """The pools of one capture, shared by all its stages."""
 
@@ -156,6 +159,7 @@ class Pools:
         self.stacks: Interned[Stack] = Interned(Stack(-1, 0))
         self.attr_texts: Interned[str] = Interned("{}")
         self._chains: dict[int, Chains] = {}  # of the trees among them, by pool
+        self._paths_near: dict[int, str] = {}  # of scopes whose parts were asked for last
 
     # -- adding ---------------------------------------------------------------------------------
 
@@ -195,6 +199,19 @@ class Pools:
         names the 16 outermost and the 16 innermost: `a/b/…99968…/y/z`, with how many are left out."""
         scopes = self.scopes
         return "/".join(self.scope_chains.shown(scope, lambda i: _bounded((label or scope_label)(scopes[i]))))
+
+    def scope_path_near(self, scope: int) -> str:
+        """`scope_path`, for scopes that are asked for one after the other in the order of their tree."""
+        around, level = self.scopes[scope].parent, self.scope_chains.level[scope]
+        if not scope or level > 2 * ENDS:
+            return self.scope_path(scope)
+        above = self._paths_near.get(around)
+        if above is None:
+            if len(self._paths_near) > _NEAR:
+                self._paths_near.clear()
+            above = self._paths_near[around] = self.scope_path(around)
+        text = _bounded(scope_label(self.scopes[scope]))
+        return f"{above}/{text}" if above else text
 
     def scope_paths(self, label: Callable[[Scope], str] | None = None) -> list[str]:
         """`scope_path` of every scope; the root's is empty."""

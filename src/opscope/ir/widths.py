@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from unicodedata import category, east_asian_width
 
 
@@ -10,8 +11,11 @@ def width(text: str) -> int:
     >>> width("conv1"), width("编码器"), width("e\\u0301")
     (5, 6, 1)
     """
-    if text.isascii():
-        return len(text)
+    return len(text) if text.isascii() else _width(text)
+
+
+@lru_cache(4096)
+def _width(text: str) -> int:
     return sum(map(_cells, text))
 
 
@@ -36,7 +40,7 @@ def cut(text: str, most: int) -> str:
     >>> cut("编码器", 5), cut("编码器", 6)
     ('编码…', '编码器')
     """
-    if width(text) <= most:
+    if (len(text) if text.isascii() else _width(text)) <= most:
         return text
     taken = 0
     for place, sign in enumerate(text):

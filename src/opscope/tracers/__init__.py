@@ -106,13 +106,13 @@ class Recording(Generic[Into]):
         if kind is None:
             capture = session.finish()
             self._into.fill(capture if session.measured is None else self._join(capture, session.measured))
-        elif error is not None and issubclass(kind, Exception | KeyboardInterrupt | SystemExit):
-            try:
+            return
+        try:
+            # Of a generator that nobody finishes, nobody looks at the recording; the interpreter may be ending.
+            if error is not None and not issubclass(kind, GeneratorExit):
                 with suppress(Exception):  # the user's own exception is what counts
                     self._into.fill(_failed(session, error))
-            finally:  # he may press Ctrl-C again
-                session.abort()
-        else:
+        finally:
             session.abort()
 
 

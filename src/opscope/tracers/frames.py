@@ -12,6 +12,7 @@ from typing import Any
 from .arguments import attributes_of, entries_of, is_a, tensors_in
 
 frame_at = sys._getframe  # pyright: ignore[reportPrivateUsage]  # how many calls up; 0: here. Python has no public one
+frames_by_thread = sys._current_frames  # pyright: ignore[reportPrivateUsage]  # the frame that each is in, by ident
 OWN = str(Path(__file__).parents[1]) + os.sep  # files below it are opscope's
 _MOST_FRAMES = 12  # up the stack, in search of a name
 _MOST_ITEMS = 256  # of a container among the user's variables that is looked into

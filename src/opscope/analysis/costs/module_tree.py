@@ -56,7 +56,7 @@ class _Shown:
     ) -> None:
         tree = modules.tree
         self.modules, self.columns, self.parent, self.level = modules, columns, tree.parent, tree.level
-        self.paths = stats.graph.pools.scope_path
+        self.path = stats.graph.pools.scope_path_near
         self.output = outputs(stats.graph, tree) if "output" in columns else None
         figures = [name for name in columns if column_of(name).kind not in ("text", "share", "bar")]
         self.is_shown = self._says_something(figures)
@@ -269,17 +269,29 @@ def _named(shown: _Shown, scopes: Ints) -> str:
     return first if count == 1 else f"{first.partition(' … ')[0]} … {label(int(scopes[-1]))}"
 
 
+_BLOCK = 256  # rows of one module that are made together
+
+
 def _rows(shown: _Shown, folds: _Folds) -> Rows:
     runs = list(_runs(shown, folds))
+    made: dict[int, Row] = {}  # rows of the block that was looked at last, until they are taken
+
+    def of_one(number: int) -> Row:
+        if number not in made:
+            made.clear()
+            begin = number - number % _BLOCK
+            alone = [(at, run) for at, run in enumerate(runs[begin : begin + _BLOCK], begin) if isinstance(run, int)]
+            made.update(zip((at for at, _ in alone), shown.modules.each([scope for _, scope in alone]), strict=True))
+        return made.pop(number)
 
     def row(number: int) -> Row:
         if number >= len(runs):
             return {**shown.outside[0], "depth": 0}
         run = runs[number]
         scope = run if isinstance(run, int) else int(run.scopes[0])
-        found = shown.modules.row((run,) if isinstance(run, int) else run.scopes)
+        found = of_one(number) if isinstance(run, int) else shown.modules.row(run.scopes)
         found["share"] = found["self"] = None  # here, where JSON has it
-        found["path"] = shown.paths(scope)
+        found["path"] = shown.path(scope)
         found["output"] = shown.output_of(scope)
         if isinstance(run, int):
             found["depth"] = int(shown.level[scope]) - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -35,6 +35,10 @@ class Sums:
 
     def row(self, index: int) -> dict[str, int]:
         return dict(zip(COLUMNS, self._by_row[index].tolist(), strict=True))
+
+    def rows(self, indices: Sequence[int]) -> list[list[int]]:
+        """The figures of these rows, each of COLUMNS as a list."""
+        return self._by_row[indices].T.tolist()
 
     @cached_property
     def _by_row(self) -> Ints:

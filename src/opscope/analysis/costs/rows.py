@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, overload
 
@@ -475,6 +475,43 @@ class ModuleRows:
         row |= self._figures(scopes, self._sums, self._inside)
         row["own"] = self._figures(scopes, self._own_sums, self._own)
         return row
+
+    def each(self, scopes: Sequence[int]) -> list[Row]:
+        """`row` of each of these alone, whole columns at a time: a table may have a million."""
+        whole = self._columns(scopes, self._sums, self._inside)
+        own = self._columns(scopes, self._own_sums, self._own)
+        return [
+            {"name": self.label(scope), "class": self.cls(scope), "scope": scope, "times": 1, **row, "own": of_its_own}
+            for scope, row, of_its_own in zip(scopes, whole, own, strict=True)
+        ]
+
+    def _columns(self, scopes: Sequence[int], sums: Sums, more: Mapping[str, npt.NDArray[Any]]) -> Iterator[Row]:
+        nodes, macs, other, read, written, *marks = sums.rows(scopes)
+        flops = [2 * count for count in macs]
+        traffic = [taken + given for taken, given in zip(read, written, strict=True)]
+        work = zip(flops, other, traffic, strict=True)
+        intensity = [(count + rest) / moved if moved else None for count, rest, moved in work]
+        unknown, bytes_unknown, causal, causal_unknown = marks
+        found: dict[str, Sequence[Any]] = {
+            "ops": nodes,
+            "macs": macs,
+            "flops": flops,
+            "other": other,
+            "read": read,
+            "written": written,
+            "bytes": traffic,
+            "intensity": intensity,
+            "unknown": unknown,
+            "bytes_unknown": bytes_unknown,
+            "causal": causal,
+            "causal_unknown": causal_unknown,
+        }
+        for name, column in more.items():
+            figures: list[Any] = column[scopes].tolist()
+            is_whole = column.dtype.kind in "iub"
+            found[name] = figures if is_whole else [None if f != f else f for f in figures]  # NaN
+        names = tuple(found)
+        return (dict(zip(names, row, strict=True)) for row in zip(*found.values(), strict=True))
 
     def _figures(self, scopes: Sequence[int] | Ints, sums: Sums, more: Mapping[str, npt.NDArray[Any]]) -> Row:
         if len(scopes) == 1:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from opscope.analysis.times import node_times
 from opscope.analysis.values import value_figures
@@ -31,14 +32,15 @@ def export(capture: Capture, path: Path, options: Options) -> None:
     stages = capture.stages if options.stage is None else [capture.stage(options.stage)]
     if not stages:
         capture.stage()  # says why there is none
+    known: dict[Any, bytes] = {}
     for stage, folder in zip(stages, _folders(path, stages), strict=True):
-        write(capture, stage, folder)
+        write(capture, stage, folder, known)
 
 
-def write(capture: Capture, stage: Stage, folder: Path) -> Path:
-    """One stage as an event file in this folder."""
+def write(capture: Capture, stage: Stage, folder: Path, known: dict[Any, bytes] | None = None) -> Path:
+    """One stage as an event file in this folder. `known` is for all stages of one capture: see GraphDef."""
     number = capture.stages.index(stage)
-    graph = GraphDef(stage.graph, capture.origin.framework, value_figures(capture, number))
+    graph = GraphDef(stage.graph, capture.origin.framework, value_figures(capture, number), known)
     now = time.time()
     pieces = _checked(graph.encoded(), stage)
     records = [_event(now, text(3, "brain.Event:2")), _event(now, head(4, sum(map(len, pieces))), *pieces)]
@@ -67,7 +69,7 @@ def save(folder: Path, now: float, records: list[bytes]) -> Path:
                 folder.rmdir()
         raise
     # TensorBoard shows the last graph that it finds in a folder: an older one of ours is replaced.
-    for old in folder.glob("events.out.tfevents.*.opscope"):
+    for old in () if is_new else folder.glob("events.out.tfevents.*.opscope"):
         if old.name < path.name:
             old.unlink(missing_ok=True)
     return path
@@ -91,8 +93,10 @@ def _folders(path: Path, stages: list[Stage]) -> list[Path]:
     """The log folder itself for one stage; for several one below it for each."""
     if len(stages) == 1:
         return [path]
-    found: list[Path] = []
+    found: dict[str, Path] = {}
     for i, stage in enumerate(stages):
         name = safe(stage.name)
-        found.append(path / (name if path / name not in found else f"{name}_{i}"))
-    return found
+        while name in found:
+            name = f"{name}_{i}"
+        found[name] = path / name
+    return list(found.values())

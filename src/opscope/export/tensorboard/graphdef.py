@@ -20,6 +20,7 @@ from opscope.analysis.costs.sizes import value_bytes
 from opscope.analysis.values import Figure, made_by
 from opscope.ir import Graph, Type
 from opscope.ir.columns import view
+from opscope.ir.enumerations import ROLE_ID
 from opscope.ir.rows import Rows
 from opscope.ir.text import frame_text
 
@@ -27,6 +28,7 @@ from .names import Names
 from .wire import message, number, text
 
 _PRODUCER = 22  # the version of GraphDef that MegEngine's logs and tensorboardX have
+_MOST_KEPT = 1 << 14
 _LONGEST = 1000  # TensorBoard leaves out attributes of more than 1024 bytes
 _DEVICE = "/device:CPU:0"
 _DTYPES = {
@@ -38,14 +40,24 @@ _OPS = {"input": "Placeholder", "parameter": "Parameter", "buffer": "Buffer", "c
 
 
 class GraphDef:
-    def __init__(self, graph: Graph, framework: str, figures: Mapping[str, Figure]) -> None:
+    """`known` is what was written of operators, for all graphs with the same pools."""
+
+    def __init__(
+        self, graph: Graph, framework: str, figures: Mapping[str, Figure], known: dict[Any, bytes] | None = None
+    ) -> None:
         self.graph = graph
         self.figures = made_by(graph, figures)
         self.names = Names(graph)
         self.rows = Rows(graph)
         costs = node_costs(graph, framework)
         self._costs = [view(column) for column in (costs.macs, costs.other, costs.read, costs.written)]
+        self._types = graph.pools.types.rows()
+        self._is_parameter = view((graph.value_role == ROLE_ID["parameter"]).astype(np.uint8))
+        self._known = known if known is not None else {}
         self._unknown, self._bytes_known = view(costs.unknown), view(costs.bytes_known)
+        # All that an operator's attributes are made of, but what it makes and reads.
+        own = graph.node_phase, graph.node_stack, graph.node_attrs
+        self._says = [*self._costs, self._unknown, self._bytes_known, *map(view, own)]
         self.sizes = value_bytes(graph)
         self._controls: dict[int, list[int]] = {}
         control = graph.links_of("control")
@@ -71,51 +83,68 @@ class GraphDef:
         if size >= 0:
             attrs["bytes"] = int(size)
         attrs["role"] = value.role
-        return _node_def(self.names.values[index], _OPS.get(value.role, value.role), (), attrs)
+        return _node_def(self.names.values[index], _OPS.get(value.role, value.role), (), _entries(attrs))
 
     def _node(self, node: int) -> bytes:
         rows = self.rows
-        used = rows.used(node)
+        used, made = rows.used(node), rows.made(node)
         inputs = [self.names.source(value) for value in used if value >= 0]
         inputs += [f"^{self.names.nodes[before]}" for before in self._controls.get(node, ())]
-        attrs = self._outputs(rows.made(node))
+        learned = [value for value in used if value >= 0 and self._is_parameter[value]]
+        params = self._params(learned) if learned else None
+        figures = self.figures.get(node) if self.figures else None
+        # What most operators say, others of the same stage and of other stages have said before.
+        key = (
+            *[column[node] for column in self._says],
+            params,
+            *[rows.value_type[value] for value in made],
+            *[rows.value_name[value] for value in made],
+        )
+        entries = self._known.get(key) if figures is None else None
+        if entries is None:
+            entries = _entries(self._attributes(node, made, params, figures or {}))
+            if figures is None and len(self._known) < _MOST_KEPT:
+                self._known[key] = entries
+        return _node_def(self.names.nodes[node], rows.strings[rows.op[node]], inputs, entries)
+
+    def _attributes(
+        self, node: int, made: list[int], params: int | None, figures: Mapping[str, float]
+    ) -> dict[str, Any]:
+        rows = self.rows
+        attrs = self._outputs(made)
         attrs["phase"] = rows.phase(node)
         self._cost(node, attrs)
-        self._params(used, attrs)
-        attrs |= {f"output {name}": f"{figure:.6g}" for name, figure in self.figures.get(node, {}).items()}
+        if params is not None:
+            attrs["params"] = params
+        attrs |= {f"output {name}": f"{figure:.6g}" for name, figure in figures.items()}
         place = rows.users_frame(node)
         if place is not None:
             attrs["source"] = frame_text(place)
         if rows.attrs[node]:
             for key, value in self.graph.pools.attrs_of(rows.attrs[node]).items():
                 attrs[key if key not in attrs else f"{key} (of the operator)"] = _shown(value)
-        return _node_def(self.names.nodes[node], rows.strings[rows.op[node]], inputs, attrs)
+        return attrs
 
     def _cost(self, index: int, attrs: dict[str, Any]) -> None:
         if self._unknown[index]:
             attrs["flops"] = "unknown"
             return
-        macs, other, read, written = (column[index] for column in self._costs)
-        attrs["flops"], attrs["other flops"], attrs["macs"] = 2 * macs, other, macs
+        macs, other, read, written = self._costs
+        attrs["flops"], attrs["other flops"], attrs["macs"] = 2 * macs[index], other[index], macs[index]
         if self._bytes_known[index]:
-            attrs["bytes read"], attrs["bytes written"] = read, written
+            attrs["bytes read"], attrs["bytes written"] = read[index], written[index]
 
-    def _params(self, used: list[int], attrs: dict[str, Any]) -> None:
+    def _params(self, learned: list[int]) -> int | None:
         """How many learned numbers the operator reads; each tensor once."""
-        rows, types = self.rows, self.graph.pools.types
-        read = {
-            rows.storage[value]: types[rows.value_type[value]].elements
-            for value in used
-            if value >= 0 and rows.role(value) == "parameter"
-        }
-        if read and all(count is not None for count in read.values()):
-            attrs["params"] = sum(count or 0 for count in read.values())
+        rows, types = self.rows, self._types
+        read = {rows.storage[value]: types[rows.value_type[value]].elements for value in learned}
+        return None if None in read.values() else sum(count or 0 for count in read.values())
 
     def _outputs(self, values: list[int]) -> dict[str, Any]:
         """Shapes, which TensorBoard writes on edges, and the type of the first output."""
         attrs: dict[str, Any] = {}
         if values:
-            rows, types = self.rows, self.graph.pools.types
+            rows, types = self.rows, self._types
             attrs["_output_shapes"] = tuple([types[rows.value_type[value]] for value in values])
             dtype = attrs["_output_shapes"][0].dtype
             if dtype in _DTYPES:
@@ -162,10 +191,17 @@ def _shown(value: Any) -> Any:
     return value if is_plain else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _node_def(name: str, op: str, inputs: Sequence[str], attrs: dict[str, Any]) -> bytes:
-    parts = [text(1, name), text(2, op), *[text(3, source) for source in inputs]]
-    parts += [_entry(key, value) for key, value in attrs.items()]
-    return b"".join(parts)
+def _node_def(name: str, op: str, inputs: Sequence[str], entries: bytes) -> bytes:
+    return b"".join([text(1, name), _op(op), *[text(3, source) for source in inputs], entries])
+
+
+def _entries(attrs: dict[str, Any]) -> bytes:
+    return b"".join([_entry(key, value) for key, value in attrs.items()])
+
+
+@lru_cache(1 << 14)
+def _op(name: str) -> bytes:
+    return text(2, name)
 
 
 @lru_cache(1 << 14, typed=True)  # True is not 1 here

@@ -29,7 +29,8 @@ def single(field: int, value: float) -> bytes:
 
 
 def text(field: int, value: str) -> bytes:
-    return message(field, value.encode("utf-8", "backslashreplace"))
+    content = value.encode("utf-8", "backslashreplace")
+    return head(field, len(content)) + content
 
 
 def message(field: int, *parts: bytes) -> bytes:
@@ -38,6 +39,7 @@ def message(field: int, *parts: bytes) -> bytes:
     return head(field, len(content)) + content
 
 
+@lru_cache(1 << 14)
 def head(field: int, length: int) -> bytes:
     """What stands before a message of this length."""
     return _varint(field << 3 | _BYTES) + _varint(length)
@@ -78,6 +80,11 @@ def _tables() -> list[list[int]]:
     return tables
 
 
+@cache
+def _columns() -> npt.NDArray[np.uint32]:
+    return np.array(_tables(), dtype=np.uint32)
+
+
 def crc32c(data: bytes) -> int:
     """CRC-32C (Castagnoli), which zlib does not have.
 
@@ -112,7 +119,7 @@ _FEWEST = 32
 
 def _in_lanes(data: memoryview) -> int:
     words = np.frombuffer(data, dtype="<u4").reshape(-1, _LANE // 4)
-    tables = np.array(_tables(), dtype=np.uint32)
+    tables = _columns()
     # Lanes of zeros in front, which change nothing, make their number a power of two.
     every = np.zeros(1 << (len(words) - 1).bit_length(), dtype=np.uint32)
     state = every[len(every) - len(words) :]
@@ -141,7 +148,7 @@ def _over_zeros(doublings: int) -> npt.NDArray[Any]:
         before = _over_zeros(doublings - 1)
         return np.bitwise_xor.reduce([before[i][before >> 8 * i & 0xFF] for i in range(4)])
     table = np.arange(256, dtype=np.uint32) << np.arange(0, 32, 8, dtype=np.uint32)[:, None]
-    step = np.array(_tables()[0], dtype=np.uint32)
+    step = _columns()[0]
     for _ in range(_LANE):
         table = step[table & 0xFF] ^ table >> 8
     return table

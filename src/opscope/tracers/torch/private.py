@@ -187,10 +187,44 @@ def push_mode(mode: Any) -> None:
 
 
 def pop_mode(mode: Any) -> None:
-    """Take it off again, unless it was left open below another one."""
-    pop = find("torch.utils._python_dispatch", "_pop_mode")
+    """Take it off again, also from below others that were left open."""
+    above = _taken_off_above(mode)
+    pop, push = (find("torch.utils._python_dispatch", name) for name in ("_pop_mode", "_push_mode"))
     with contextlib.suppress(Exception):
-        mode.__exit__(None, None, None) if pop is None else pop()
+        if above is not None:
+            mode.__exit__(None, None, None) if pop is None else pop()
+    for other in above or ():
+        push(other)
+
+
+def leave_mode(mode: Any) -> None:
+    """`mode.__exit__`, which takes off whatever lies on top: modes that were entered later may still be open, or this
+    is another thread than the one that it was entered in."""
+    base, push = dispatch_mode(), find("torch.utils._python_dispatch", "_push_mode")
+    above = _taken_off_above(mode, base.__exit__)
+    with contextlib.suppress(Exception):
+        if above is None and not getattr(mode, "old_dispatch_mode_flags", ()):
+            return  # it was never entered
+        if above is None:
+            push(mode)  # so that there is something to take off; what torch notes for the process is put right
+        mode.__exit__(None, None, None)
+    for other in above or ():
+        base.__enter__(other)
+
+
+def _taken_off_above(mode: Any, leave: Callable[..., Any] | None = None) -> list[Any] | None:
+    """The modes above one, which is on top now, lowest first; None: it is not on the stack of this thread."""
+    stack_here = find("torch.utils._python_dispatch", "_get_current_dispatch_mode_stack")
+    pop = find("torch.utils._python_dispatch", "_pop_mode")
+    if stack_here is None or pop is None:
+        return []
+    stack = cast("list[Any]", stack_here())
+    place = next((place for place, held in enumerate(stack) if held is mode), None)
+    if place is None:
+        return None
+    for other in reversed(stack[place + 1 :]):
+        pop() if leave is None else leave(other, None, None, None)
+    return stack[place + 1 :]
 
 
 def modes_here(torch: Any) -> Callable[[], int]:

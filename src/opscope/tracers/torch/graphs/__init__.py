@@ -8,9 +8,11 @@ from types import FrameType
 from typing import Any
 
 from opscope.ir import Capture
+from opscope.tracers.arguments import is_a
+from opscope.tracers.torch.parts import has_memory, named_parts, stored
 from opscope.tracers.torch.private import the_torch, uncompiled
 
-from .errors import CannotCapture
+from .errors import CannotCapture, no_sizes_yet
 
 __all__ = ["WAYS", "CannotCapture", "capture", "existing"]
 
@@ -26,12 +28,27 @@ WAYS: dict[str, str] = {
     "autograd": "opscope.tracers.torch.graphs.autograd",
 }
 
+_CALLS = ("dynamo", "joint", "autograd")  # the model itself, on real tensors
+
 
 def capture(
     how: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, caller: FrameType | None = None
 ) -> Capture:
     """Capture one way. Raises CannotCapture where that way does not work on this model."""
-    return importlib.import_module(WAYS[how]).capture(uncompiled(target), args, kwargs, caller=caller)
+    target = uncompiled(target)
+    if how not in _CALLS:
+        _refuse_lazy(how, target)
+    return importlib.import_module(WAYS[how]).capture(target, args, kwargs, caller=caller)
+
+
+def _refuse_lazy(how: str, target: Any) -> None:
+    """Lazy modules get their weights in their first call, and these ways of torch make none, or not on real tensors."""
+    owner = getattr(target, "__self__", target)
+    if not is_a(owner, the_torch().nn.Module):
+        return
+    for path, part in named_parts(owner):
+        if not all(has_memory(tensor) for _, tensor in [*stored(part, "_parameters"), *stored(part, "_buffers")]):
+            raise no_sizes_yet(how, f"{type(part).__name__} {path!r}" if path else type(part).__name__)
 
 
 def existing(obj: Any) -> Capture | None:

@@ -42,7 +42,15 @@ class CannotCapture(OpscopeError):
 def cannot(how: str, error: BaseException, caller: FrameType | None = None) -> CannotCapture:
     """The error in our words: its first clear line, and the innermost line of the user's own code."""
     frame = users_line(error, caller)
+    if "uninitialized parameter" in str(error):  # of a lazy module that a function calls
+        return no_sizes_yet(how, "a lazy module")
     return CannotCapture(how, reason_of(error), frame.file if frame else "", frame.line if frame else 0)
+
+
+def no_sizes_yet(how: str, what: str) -> CannotCapture:
+    """A model with lazy modules that was never called."""
+    instead = "call the model once on its arguments, then trace it; how='record' works on it as it is"
+    return CannotCapture(how, f"{what} has no weights before the model's first call", instead=instead)
 
 
 def reason_of(error: BaseException) -> str:

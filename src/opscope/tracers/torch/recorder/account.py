@@ -68,6 +68,7 @@ class Account:
     version: str
     lost: list[Lost]
     unseen: dict[int, str]  # calls of modules that were not recorded, and why
+    threads: list[str]  # what may have run in other threads, unseen, each as a reason
     statistics: dict[int, Figures]  # by value, where they were asked for
     whole: dict[int, list[float]]  # the numbers of values that are kept whole
     unmeasured: dict[str, int]  # why the numbers of values could not be taken, and how often

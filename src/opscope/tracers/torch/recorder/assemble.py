@@ -271,7 +271,7 @@ class _Assembly:
             for lost in self._r.lost
         ]
         unseen = {(why, scope_of(call)): None for call, why in self._r.unseen.items()}
-        return gaps + [Gap(why, scope=scope) for why, scope in unseen]
+        return gaps + [Gap(why, scope=scope) for why, scope in unseen] + [Gap(why) for why in self._r.threads]
 
 
 def _producers(log: Columns, values: int, seen_through: dict[int, int]) -> list[int]:

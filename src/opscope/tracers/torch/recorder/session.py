@@ -104,7 +104,7 @@ class Session(session.Session):
             fakes=FakeResults(torch, fakes, self._memory) if fakes is not None else None,
             before_write=before_write,
         )
-        self._threads = Threads(self._calls, self._places, lambda: type(self._mode)(), base, lean=lean)
+        self._threads = Threads(torch, self._calls, self._places, lambda: type(self._mode)(), base, lean=lean)
         self._recorder.threads = self._threads.number
         self.open()
         self._handles: list[Any] = []
@@ -177,8 +177,8 @@ class Session(session.Session):
         self._threads.close()
         self._calls.remove()
         self._watch_optimizers(False)
-        with contextlib.suppress(Exception):  # another mode that the user left open lies above ours
-            self._mode.__exit__(None, None, None)
+        if self._mode is not None:
+            private.leave_mode(self._mode)
         if self._profiler is not None:
             self._profiler.stop()
         self._aside.close()
@@ -218,6 +218,7 @@ class Session(session.Session):
             version=str(self._torch.__version__),
             lost=self._recorder.lost,
             unseen=self._calls.unseen,
+            threads=self._threads.unseen,
             statistics=self._recorder.statistics.finish() if self._recorder.statistics is not None else {},
             whole=self._recorder.whole,
             unmeasured=dict(self._recorder.unmeasured),

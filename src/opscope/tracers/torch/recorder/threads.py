@@ -2,8 +2,8 @@
 
 Torch's dispatch modes belong to one thread. So while a session is open, `Thread.start` and what pools are given are
 wrapped: the work, when it begins in its own thread, gets a mode of its own there, and the module call that it was
-started from as its outermost one. Work that comes to a thread in another way (a queue that a thread waits at, started
-before the recording) is not seen; `Calls` notices the modules that are called there.
+started from as its outermost one. A thread that was there before and is handed something gets them for its turn
+(`turns`). What is left is noticed: `Calls` sees modules that are called elsewhere, `elsewhere` that a thread ran.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from opscope.tracers.frames import OWN, frame_at
 from opscope.tracers.torch import private
 
 from .calls import Active, Calls
+from .elsewhere import Elsewhere
 from .places import Places
+from .turns import Enter, Leave, Turns
 
 _POOLS = ("concurrent.futures.thread", "multiprocessing.pool")  # whose threads wait for work: that is wrapped instead
 _OPEN: list[Threads] = []
@@ -31,14 +33,25 @@ class Threads:
     """The threads of one session."""
 
     def __init__(
-        self, calls: Calls, places: Places, new_mode: Callable[[], Any], base: FrameType | None, *, lean: bool
+        self,
+        torch: Any,
+        calls: Calls,
+        places: Places,
+        new_mode: Callable[[], Any],
+        base: FrameType | None,
+        *,
+        lean: bool,
     ) -> None:
+        self._torch = torch
         self._calls = calls
         self._places = places
         self._new_mode = new_mode
         self._base = base
         self._lean = lean
-        self._members = {threading.get_ident()}
+        self.home = threading.get_ident()
+        self._members = {self.home}
+        self.seen = set(self._members)  # all that were members, and those of other recordings
+        self.unseen: list[str] = []  # threads that worked meanwhile and were not recorded, each as a reason
         self._is_open = False
         # Thread -> its number among those of this session, since idents are used again. Empty as long as there is none.
         self.number: dict[int, int] = {}
@@ -46,8 +59,12 @@ class Threads:
 
     def open(self) -> None:
         self._is_open = True
-        if not _OPEN:
+        if not _BEFORE:
             _wrap()
+        self._elsewhere = Elsewhere(self._torch)
+        for other in _OPEN:  # what runs in their threads is recorded, though not here
+            self.seen.add(other.home)
+            other.seen.add(self.home)
         _OPEN.append(self)
 
     def close(self) -> None:
@@ -55,14 +72,14 @@ class Threads:
             return
         self._is_open = False
         _OPEN.remove(self)
-        if not _OPEN:
-            _unwrap()
+        self.unseen = self._elsewhere.at_work(self.seen)
+        _unwrap_when_over()
 
     def has(self, thread: int) -> bool:
         return thread in self._members
 
-    def wrapped(self, work: Callable[..., Any]) -> Callable[..., Any]:
-        """The work, so that it is recorded wherever it runs; called where it is handed over."""
+    def here(self) -> Enter:
+        """What lets another thread work for what runs here now."""
         stack = self._calls.active.get(threading.get_ident())
         top = stack[-1] if stack else None
         place = 0
@@ -73,24 +90,40 @@ class Threads:
             place = self._places.at(frame, top.frame if top else self._base, top.place if top else 0)
         call, module = (top.call, top.module) if top else (-1, 0)
         self.number.setdefault(0, 0)  # from now on, what is noted is noted under a lock
+        return functools.partial(self._enter, call, module, place)
+
+    def _enter(self, call: int, module: int, place: int, frame: FrameType) -> Leave | None:
+        thread = threading.get_ident()
+        if not self._is_open or thread in self._members:
+            return None
+        self._members.add(thread)
+        self.seen.add(thread)
+        self._count += 1
+        self.number[thread] = self._count
+        self._calls.active[thread] = [Active(call, module, frame, place)]
+        mode = self._new_mode()
+        private.push_mode(mode)
+
+        def leave() -> None:
+            private.pop_mode(mode)
+            self._calls.active.pop(thread, None)
+            self._members.discard(thread)
+
+        return leave
+
+    def wrapped(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        """The work, so that it is recorded wherever it runs; called where it is handed over."""
+        enter = self.here()
 
         @functools.wraps(work, assigned=("__name__", "__qualname__", "__doc__"), updated=())
         def run(*args: Any, **kwargs: Any) -> Any:
-            thread = threading.get_ident()
-            if not self._is_open or thread in self._members:
+            leave = enter(frame_at(0))
+            if leave is None:
                 return work(*args, **kwargs)
-            self._members.add(thread)
-            self._count += 1
-            self.number[thread] = self._count
-            self._calls.active[thread] = [Active(call, module, frame_at(0), place)]
-            mode = self._new_mode()
-            private.push_mode(mode)
             try:
                 return work(*args, **kwargs)
             finally:
-                private.pop_mode(mode)
-                self._calls.active.pop(thread, None)
-                self._members.discard(thread)
+                leave()
 
         return run
 
@@ -136,6 +169,8 @@ def _wrap() -> None:
     def submitted(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         return submit(self, _handed_over(fn), *args, **kwargs)
 
+    for owner, name, wrapped in _TURNS.wraps():
+        _put(owner, name, wrapped)
     _put(threading.Thread, "start", started)
     _put(ThreadPoolExecutor, "submit", submitted)
     pools = sys.modules.get("multiprocessing.pool")
@@ -159,7 +194,14 @@ def _put(owner: Any, name: str, wrapped: Any) -> None:
     setattr(owner, name, wrapped)
 
 
-def _unwrap() -> None:
+def _unwrap_when_over() -> None:
+    """A thread that is still in its turn ends it first."""
+    if _OPEN or not _TURNS.is_idle():
+        return
+    _TURNS.close()
     while _BEFORE:
         owner, name, before = _BEFORE.pop()
         setattr(owner, name, before)
+
+
+_TURNS = Turns(lambda: [threads.here() for threads in _owners()], _unwrap_when_over)
