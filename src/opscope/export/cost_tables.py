@@ -73,7 +73,7 @@ def _shower(column: str) -> Callable[[Row], str]:
         if kind == "text":
             return str(figure)
         at_most = column == "causal" and bool(row.get("causal_unknown"))
-        return text(figure, type(figure), bool(row.get(mark)), at_most)
+        return text(figure, figure.__class__, bool(row.get(mark)), at_most)
 
     return show
 

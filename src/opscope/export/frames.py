@@ -207,9 +207,7 @@ def _one_column(parts: Sequence[npt.NDArray[Any] | Coded | Lists | Masked]) -> A
         return Lists([row for part in cast("Sequence[Lists]", parts) for row in part.rows])
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(cast("Sequence[npt.NDArray[Any]]", parts))
-    masked = [
-        part if isinstance(part, Masked) else Masked(cast("Any", part), np.ones(len(part), bool)) for part in parts
-    ]
+    masked = [part if isinstance(part, Masked) else _all_known(cast("npt.NDArray[Any]", part)) for part in parts]
     values: Any = [part.values for part in masked]
     is_text = any(not isinstance(part, np.ndarray) for part in values)
     together = [text for part in values for text in part] if is_text else np.concatenate(values)

@@ -116,7 +116,7 @@ class Turns:
         if getattr(held.get(_BEGINS), "watches", None) is self:
             return
         own = {name: held[name] for name in (_BEGINS, _ENDS) if name in held}
-        kind: Any = type(condition)
+        kind = cast("Any", type(condition))
         proxy: Any = weakref.proxy(condition)  # what a condition holds must not keep it alive
 
         def original(name: str) -> Callable[..., Any]:
