@@ -8,7 +8,7 @@ import type { CostFigure, Costs, Figure } from './cost.ts';
 import { row } from '../wire/csr.ts';
 import type { AliveRow, CostMap, MemoryLine, RoofPoint, Roofs, Totals } from './messages.ts';
 import { standing, type Device } from './roofs.ts';
-import { runs, Timeline } from './timeline.ts';
+import { runs, MemoryUse } from './memory.ts';
 import { layTreemap } from './treemap.ts';
 import { groupClass, groupTitle } from './tree.ts';
 import type { View } from './view.ts';
@@ -132,7 +132,7 @@ export function totals(view: View): Totals | null {
   const sum = (figure: CostFigure) => costs.of(figure).reduce((total, value) => (value > 0 ? total + value : total), 0);
   let atLeast = costs.gaps.of('macs').length > 0;
   for (let node = 0; node < costs.nodes && !atLeast; node++) atLeast = costs.atLeast(node);
-  const line = timeline(costs);
+  const line = memoryOf(costs);
   return {
     macs: sum('macs'),
     other: sum('other'),
@@ -144,18 +144,18 @@ export function totals(view: View): Totals | null {
   };
 }
 
-const lines = new WeakMap<Costs, Timeline>();
+const lines = new WeakMap<Costs, MemoryUse>();
 
-function timeline(costs: Costs): Timeline {
+function memoryOf(costs: Costs): MemoryUse {
   let line = lines.get(costs);
-  if (!line) lines.set(costs, (line = new Timeline(costs.storages, costs.nodes)));
+  if (!line) lines.set(costs, (line = new MemoryUse(costs.storages, costs.nodes)));
   return line;
 }
 
 export function memoryLine(view: View, first: number, last: number, columns: number): MemoryLine | null {
   const { costs } = view.metrics;
   if (!costs) return null;
-  const line = timeline(costs);
+  const line = memoryOf(costs);
   const end = Math.min(last, line.steps);
   const at = line.columns(Math.max(0, first), end, columns);
   return {
@@ -182,7 +182,7 @@ export function alive(
   if (!costs) return { rows: [], count: 0, bytes: 0, op: '', where: '' };
   const { graph, capture, types } = view;
   const { storages } = costs;
-  const found = timeline(costs).alive(step, most);
+  const found = memoryOf(costs).alive(step, most);
   const rows = found.places.map((place): AliveRow => {
     const value = storages.value[place]!;
     const producer = graph.producer[value]!;

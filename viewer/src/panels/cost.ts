@@ -8,14 +8,14 @@ import { Value } from '../state/store.ts';
 import { h, replace } from '../widgets/dom.ts';
 import { register } from './panel.ts';
 import { RooflineChart, type RooflineCalls } from './roofline.ts';
-import { MemoryChart, type TimelineCalls } from './timeline.ts';
+import { MemoryChart, type MemoryCalls } from './memory.ts';
 import { FIGURES, Treemap, type TreemapCalls } from './treemap.ts';
 
 const VIEWS = ['treemap', 'memory', 'roofline'] as const;
 type CostView = (typeof VIEWS)[number];
 
-interface CostCalls extends TreemapCalls, Omit<TimelineCalls, 'line'>, Omit<RooflineCalls, 'nodes'> {
-  line: TimelineCalls['line'];
+interface CostCalls extends TreemapCalls, Omit<MemoryCalls, 'line'>, Omit<RooflineCalls, 'nodes'> {
+  line: MemoryCalls['line'];
   changed(): void; // the address
 }
 

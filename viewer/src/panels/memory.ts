@@ -28,7 +28,7 @@ const COLOURS: Record<MemoryClass, [light: string, dark: string]> = {
   temporary: ['#aa4499', '#c265b3'],
 };
 
-export interface TimelineCalls {
+export interface MemoryCalls {
   line(first: number, last: number, columns: number): Promise<MemoryLine | null>;
   alive(step: number, most: number): Promise<{ rows: AliveRow[]; count: number; bytes: number; op: string; where: string }>;
   steps(items: number[]): Promise<number[]>;
@@ -41,7 +41,7 @@ export class MemoryChart {
   readonly head = h('div', { class: 'chart-head' });
   private chart = new Chart(() => this.calls.run(this.show()));
   private list = h('div', { class: 'alive' });
-  readonly element = h('div', { class: 'timeline' }, this.chart.element, this.list);
+  readonly element = h('div', { class: 'memory-chart' }, this.chart.element, this.list);
   line: MemoryLine | null = null;
   listed = -1; // the operator whose memory is listed; -1: the peak
   private first = 0;
@@ -54,7 +54,7 @@ export class MemoryChart {
   private theme!: Theme;
 
   constructor(
-    private calls: TimelineCalls,
+    private calls: MemoryCalls,
     private words: () => Words,
   ) {
     const { canvas } = this.chart;
@@ -231,7 +231,7 @@ export class MemoryChart {
   private describe(
     place: [number, number],
     step: number,
-    { rows, count, bytes, op, where }: Awaited<ReturnType<TimelineCalls['alive']>>,
+    { rows, count, bytes, op, where }: Awaited<ReturnType<MemoryCalls['alive']>>,
   ): void {
     const words = this.words();
     this.chart.note(place[0], place[1], [

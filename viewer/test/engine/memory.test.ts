@@ -4,7 +4,7 @@ import type { Storages } from '../../src/engine/cost.ts';
 import { MEMORY_CLASSES } from '../../src/wire/facts.ts';
 import { plain, shortNumber } from '../../src/text/figures.ts';
 import { standing } from '../../src/engine/roofs.ts';
-import { runs, Timeline } from '../../src/engine/timeline.ts';
+import { runs, MemoryUse } from '../../src/engine/memory.ts';
 
 type Row = [bytes: number, cls: (typeof MEMORY_CLASSES)[number], born: number, dies: number];
 
@@ -28,7 +28,7 @@ const ROWS: Row[] = [
 
 describe('memory along the execution', () => {
   it('is stacked by class, with the peak', () => {
-    const line = new Timeline(storages(ROWS), 6);
+    const line = new MemoryUse(storages(ROWS), 6);
     expect(line.classes.map((place) => MEMORY_CLASSES[place])).toEqual(['parameter', 'activation', 'temporary']);
     expect([...line.total]).toEqual([100, 110, 130, 110, 150, 100]);
     expect([...line.live[1]!]).toEqual([0, 10, 30, 10, 0, 0]);
@@ -36,17 +36,17 @@ describe('memory along the execution', () => {
   });
 
   it('says what is alive, the largest first', () => {
-    const line = new Timeline(storages(ROWS), 6);
+    const line = new MemoryUse(storages(ROWS), 6);
     expect(line.alive(2, 2)).toEqual({ places: [0, 2], count: 3, bytes: 130 });
     expect(line.alive(4, 10).places).toEqual([0, 3]);
   });
 
   it('keeps the highest operator of every column', () => {
-    const line = new Timeline(storages(ROWS), 6);
+    const line = new MemoryUse(storages(ROWS), 6);
     expect([...line.columns(0, 6, 2)]).toEqual([2, 4]);
     expect([...line.columns(0, 6, 100)]).toEqual([0, 1, 2, 3, 4, 5]);
     expect([...line.columns(3, 5, 1)]).toEqual([4]);
-    expect([...new Timeline(storages([]), 0).columns(0, 0, 10)]).toEqual([]);
+    expect([...new MemoryUse(storages([]), 0).columns(0, 0, 10)]).toEqual([]);
   });
 
   it('agrees with counting one by one', () => {
@@ -54,7 +54,7 @@ describe('memory along the execution', () => {
     fc.assert(
       fc.property(fc.array(row, { maxLength: 300 }), fc.nat(29), (rows, step) => {
         const all = storages(rows.map(([bytes, cls, a, b]): Row => [bytes, cls, Math.min(a, b), Math.max(a, b)]));
-        const line = new Timeline(all, 30);
+        const line = new MemoryUse(all, 30);
         const there = [...all.bytes.keys()].filter((i) => all.born[i]! <= step && all.dies[i]! >= step);
         expect(line.total[step]).toBe(there.reduce((sum, i) => sum + all.bytes[i]!, 0));
         const found = line.alive(step, 5);
