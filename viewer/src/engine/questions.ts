@@ -16,6 +16,7 @@ import { completions, found } from './searching.ts';
 import { edgeTensors, tensorFacts } from './tensors.ts';
 import { numbers } from './numbers.ts';
 import { playback } from './playback.ts';
+import { timelineAt, timelineInfo, timelineMark, timelineOverview, timelineSpan, timelineWindow } from './timeline/timeline.ts';
 import { values } from './values.ts';
 import type { View } from './view.ts';
 
@@ -83,6 +84,13 @@ export const QUESTIONS = {
   steps: question(steps, COUNTED),
   roofs: question(roofs, COUNTED),
   totals: question(totals, COUNTED),
+  // the measured profile
+  timelineInfo: question(timelineInfo),
+  timelineWindow: question(timelineWindow, MOVES),
+  timelineOverview: question(timelineOverview, MOVES),
+  timelineMark: question(timelineMark),
+  timelineSpan: question(timelineSpan),
+  timelineAt: question(timelineAt),
   values: question(values),
   numbers: question(numbers),
   compiling: question(compiling),
