@@ -35,7 +35,19 @@ export function belonging(events: Events, graphs: ReadonlyMap<number, Graph>, po
       phase[i] = of.phase[index] ?? -1;
     }
   }
+  ofModules(events, phase);
   return { scope, phase };
+}
+
+/** A call of a module has the phase of the first operator in it. */
+function ofModules(events: Events, phase: Int8Array): void {
+  for (let track = 0; track < events.tracks.length; track++) {
+    let [next, start] = [-1, Infinity];
+    for (let i = events.from[track + 1]! - 1; i >= events.from[track]!; i--) {
+      if (events.by[i] === SCOPE) phase[i] = start < events.end[i]! ? next : -1;
+      else if (phase[i]! >= 0) [next, start] = [phase[i]!, events.start[i]!];
+    }
+  }
 }
 
 /** The operators that an event belongs to, in the graph of its stage. */

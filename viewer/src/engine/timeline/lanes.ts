@@ -121,6 +121,21 @@ function derived(events: Events, scope: Int32Array, phase: Int8Array, pools: Poo
   });
 }
 
+/** When a track did anything by itself: regions and functions of Python are only around that. */
+export function busyLane(events: Events, track: number): Lane {
+  const spans: [number, number][] = [];
+  for (let i = events.from[track]!; i < events.from[track + 1]!; i++) {
+    const kind = events.kind[i]!;
+    if (kind === KIND.region || kind === KIND.step || kind === KIND.python) continue;
+    const last = spans.at(-1);
+    if (last && events.start[i]! <= last[1]) last[1] = Math.max(last[1], events.end[i]!);
+    else spans.push([events.start[i]!, events.end[i]!]);
+  }
+  const lane = newLane(track, 'event', 0, spans.length);
+  spans.forEach(([start, end], i) => put(lane, i, start, end, i, -1));
+  return summed(lane);
+}
+
 /** The first span of a lane that ends after a time. */
 export function firstAfter(lane: Lane, time: number, from = 0): number {
   let [low, high] = [from, lane.end.length];

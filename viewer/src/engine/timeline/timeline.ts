@@ -1,14 +1,14 @@
 // The timeline of a measured profile: questions about it, and what is selected and found on it.
 
 import type { Capture, Graph } from '../../wire/capture.ts';
-import { EVENT_KINDS } from '../../wire/facts.ts';
+import { EVENT_KINDS, SPELLINGS } from '../../wire/facts.ts';
 import { PHASES } from '../../scene.ts';
 import { scopeLabel, scopePath } from '../../wire/scopes.ts';
 import { inside } from '../answers.ts';
 import type { View } from '../view.ts';
 import { belonging, groupsOf, groupsWith, nodesOf, type Belonging } from './belonging.ts';
 import { graphsOf, KIND, NODE, readEvents, ROW, SCOPE, type Events } from './events.ts';
-import { firstAfter, lanesOf, type Lane, type LaneKind } from './lanes.ts';
+import { busyLane, firstAfter, lanesOf, type Lane, type LaneKind } from './lanes.ts';
 import { placeOf, shortName } from './titles.ts';
 import { coverage, windowOf, type Lit, type Window } from './window.ts';
 
@@ -75,12 +75,17 @@ class Timeline {
   private lit = new Map<Lane, Lit>();
   private marks: { selected: Uint8Array; found: Uint8Array; scopes: Uint8Array; phases: number } | null = null;
 
+  /** By track, when it was busy. */
+  readonly busy: Lane[];
+
   private constructor(
     readonly capture: Capture,
     readonly events: Events,
     readonly graphs: ReadonlyMap<number, Graph>,
     readonly of: Belonging,
-  ) {}
+  ) {
+    this.busy = events.tracks.map((_, track) => busyLane(events, track));
+  }
 
   static async read(capture: Capture): Promise<Timeline | null> {
     const events = await readEvents(capture);
@@ -117,7 +122,12 @@ class Timeline {
     scopes[0] = 0;
     for (let s = 1; s < scopes.length; s++) if (scopes[this.capture.pools.scopes.parent[s]!]) scopes[s] = 1;
     for (const node of found) hits[node] = 1;
-    this.marks = { selected: this.marked(view, chosen, scopes), found: this.marked(view, hits, new Uint8Array(0)), scopes, phases };
+    this.marks = {
+      selected: this.marked(view, chosen, scopes, phases),
+      found: this.marked(view, hits, new Uint8Array(0), 0),
+      scopes,
+      phases,
+    };
     const { events } = this;
     for (let i = 0; i < events.count; i++) {
       if (this.marks.found[i]) out.found++;
@@ -132,7 +142,7 @@ class Timeline {
     return out;
   }
 
-  private marked(view: View, nodes: Uint8Array, scopes: Uint8Array): Uint8Array {
+  private marked(view: View, nodes: Uint8Array, scopes: Uint8Array, phases: number): Uint8Array {
     const { events } = this;
     const out = new Uint8Array(events.count);
     const isHere = new Map<number, boolean>();
@@ -141,7 +151,7 @@ class Timeline {
       const [by, stage, index] = [events.by[i]!, events.stage[i]!, events.index[i]!];
       if (by === ROW) continue;
       if (by === SCOPE) {
-        out[i] = scopes[index] ?? 0;
+        out[i] = scopes[index] && (this.of.phase[i]! < 0 || phases & (1 << this.of.phase[i]!)) ? 1 : 0;
         continue;
       }
       let here = isHere.get(stage * 8 + by);
@@ -285,8 +295,11 @@ class Timeline {
     const stack = graph && nodes.length ? graph.stack[nodes[0]!]! : 0;
     if (!stack) return '';
     const { frames, stacks } = this.capture.pools;
-    const frame = stacks.frame[stack]!;
-    return `${frames.file.at(frame)}:${frames.line[frame]}`;
+    const text = (at: number) => `${frames.file.at(stacks.frame[at]!)}:${frames.line[stacks.frame[at]!]}`;
+    // The innermost of the user's own.
+    for (let at = stack; at > 0; at = stacks.parent[at]!)
+      if (!SPELLINGS.FRAMEWORK_FILE.test(frames.file.at(stacks.frame[at]!))) return text(at);
+    return text(stack);
   }
 }
 
@@ -303,7 +316,6 @@ export async function timelineInfo(view: View, python: boolean): Promise<Timelin
   if (!found) return null;
   const { events } = found;
   const lanes = found.lanes(python);
-  const busy = (track: number) => lanes.find((lane) => lane.track === track && lane.kind === 'event')?.busy.at(-1) ?? 0;
   let functions = 0;
   const steps: TimelineInfo['steps'] = [];
   for (let i = 0; i < events.count; i++) {
@@ -314,7 +326,7 @@ export async function timelineInfo(view: View, python: boolean): Promise<Timelin
     span: events.span,
     events: events.count,
     python: functions,
-    tracks: events.tracks.map((track, t) => ({ ...track, busy: busy(t) })),
+    tracks: events.tracks.map((track, t) => ({ ...track, busy: found.busy[t]!.busy.at(-1)! })),
     lanes: lanes.map(({ track, kind, depth, ref }) => ({ track, kind, depth, spans: ref.length })),
     steps,
   };
@@ -342,8 +354,7 @@ export async function timelineOverview(view: View, pixels: number): Promise<{ st
   const found = await timelineOf(view);
   if (!found) return null;
   const out = { streams: new Float32Array(pixels), threads: new Float32Array(pixels) };
-  for (const lane of found.lanes(false)) {
-    if (lane.kind !== 'event' || lane.depth) continue;
+  for (const lane of found.busy) {
     const into = found.events.tracks[lane.track]!.isStream ? out.streams : out.threads;
     coverage(lane, 0, found.events.span, pixels).forEach((share, p) => (into[p] = Math.max(into[p]!, share)));
   }

@@ -6,6 +6,8 @@ const TEMPLATE = /<[^<>]*>/;
 export function shortName(name: string): string {
   if (name.startsWith('nn.Module: ')) return name.slice('nn.Module: '.length);
   if (name.includes('): ') || name.startsWith('## ') || name.startsWith('Memcpy') || name.startsWith('Memset')) return name;
+  const inner = /^(?:void )?cutlass::(?:Kernel2?|device_kernel)<(\w+)/.exec(name); // all of them are called so
+  if (inner) return inner[1]!;
   let text = name.replace(/^void /, '').replace(/\(anonymous namespace\)::/g, '');
   while (TEMPLATE.test(text) && text.length > 40) text = text.replace(TEMPLATE, '');
   text = text.replace(/\(.*\)(?: const)?$/, '');

@@ -45,6 +45,7 @@ export class TimelineChart {
   private drawing = 0;
   private drag: { x: number; y: number; from: 'times' | 'overview' | 'names'; moved: boolean } | null = null;
   private pointed = 0;
+  private picked = false; // what is selected next was picked here
 
   constructor(
     private calls: ChartCalls,
@@ -102,7 +103,8 @@ export class TimelineChart {
   /** What is selected, and what a search found. */
   async mark(items: number[], found: number[]): Promise<void> {
     this.marked = await this.calls.client.timelineMark(items, found);
-    if (!items.length) this.current = null;
+    if (!this.picked || !items.length) this.current = null;
+    this.picked = false;
     if (this.marked?.spans && (this.marked.to < this.view.from || this.marked.from > this.view.to)) {
       const middle = (this.marked.from + this.marked.to) / 2;
       this.view.show(middle - this.view.span / 2, middle + this.view.span / 2);
@@ -395,6 +397,7 @@ export class TimelineChart {
 
   private choose(facts: SpanFacts | null): void {
     this.current = facts;
+    this.picked = true;
     this.soon();
     this.calls.pick(facts);
   }

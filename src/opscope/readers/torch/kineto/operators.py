@@ -133,7 +133,7 @@ class _Operators:
         for call, place in self.place.items():
             parent = int(calls.parent[call])
             around = self.place[parent].scope if parent in self.place else 0
-            if place.scope != around and calls.kind[call] != LAUNCH:
+            if place.scope != around and calls.kind[call] in (PYTHON, REGION):
                 found[call] = place.scope
         return found
 
