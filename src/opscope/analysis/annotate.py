@@ -14,7 +14,7 @@ import numpy as np
 
 from opscope.errors import OpscopeError
 from opscope.ir import ROLE_ID, Capture, Column, Graph, Table, column, frozen, gaps_of
-from opscope.ir.facts import COSTS, KINDS, LIFETIMES, ORIGINS, PARAMETERS, VALUES
+from opscope.ir.facts import COSTS, KINDS, LIFETIMES, ORIGINS, PARAMETERS, SAVINGS, VALUES
 from opscope.ops import family_of, kinds_of
 
 from .costs.memory import Memory, activations_by_node
@@ -23,12 +23,14 @@ from .costs.parameters import Parameters, first_users
 from .costs.stats import GraphStats
 from .diff import with_changes
 from .origins import Origin, origins
+from .savings import savings, tables_of
+from .times import measured_stages
 
 Kind = TypeVar("Kind", bound=Capture)
 
 # Comparing takes about a second for 100,000 operators: stages of larger graphs are not compared on the way.
 MOST_COMPARED = 500_000
-_COMPUTED = (COSTS.name, LIFETIMES.name, PARAMETERS.name, KINDS.name)
+_COMPUTED = (COSTS.name, LIFETIMES.name, PARAMETERS.name, KINDS.name, SAVINGS.name)
 
 
 def annotate(capture: Kind, *, costs: bool = True) -> Kind:
@@ -60,6 +62,8 @@ def with_costs(capture: Kind) -> Kind:
     tables = {name: table for name, table in capture.tables.items() if table.fact not in _COMPUTED}
     counted = replace(capture, tables=tables, warnings=list(capture.warnings))
     seen: set[int] = set()
+    measured = set(measured_stages(capture))
+    kept: dict[int, GraphStats] = {}
     for number, stage in enumerate(capture.stages):
         if id(stage.graph) in seen:  # stages that do not differ share a graph, and what it costs
             continue
@@ -67,13 +71,18 @@ def with_costs(capture: Kind) -> Kind:
         for table in _kinds(number, stage.graph, capture.origin.framework):
             counted.add(table)
         try:
-            found = _tables(number, GraphStats(stage.graph, capture.origin.framework, gaps=gaps_of(capture, number)))
+            stats = GraphStats(stage.graph, capture.origin.framework, gaps=gaps_of(capture, number))
+            found = _tables(number, stats)
         except OpscopeError as error:
             warning = f"no costs for {stage.name}: {error}"
             counted.warnings += [warning] if warning not in counted.warnings else []
             continue
+        if number in measured:
+            kept[number] = stats
         for table in found:
             counted.add(table)
+    for table in tables_of(savings(capture, counted=kept)):
+        counted.add(table)
     return counted
 
 

@@ -14,7 +14,9 @@ from opscope.ir.facts import BREAKS, PROFILE, RECOMPILES, SPLIT
 from opscope.ir.relations import Groups
 
 from .joining.by_size import memory_summary as memory_summary
+from .savings import described, savings
 from .times import in_seconds
+from .utilization import utilization
 
 
 def info(capture: Capture) -> dict[str, Any]:
@@ -27,6 +29,8 @@ def info(capture: Capture) -> dict[str, Any]:
         "breaks": _rows(capture, BREAKS.name),
         "recompiles": _rows(capture, RECOMPILES.name),
         **({"profile": found} if (found := profile(capture)) is not None else {}),
+        **({"utilization": used} if (used := utilization(capture)) is not None else {}),
+        **({"savings": described(capture, won)} if (won := savings(capture)) else {}),
         **({"memory": held} if (held := memory_summary(capture)) is not None else {}),
         "warnings": list(capture.warnings),
         "stages": [_stage(capture, stage) for stage in capture.stages],
