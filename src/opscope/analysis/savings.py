@@ -125,7 +125,7 @@ def _of_work(capture: Capture, stage: int, stats: GraphStats, work: Work, device
         "conversions",
         _only_casts(stats, work),
         work.seconds,
-        lambda pieces: "only changes the type of its numbers: it goes if they are made, or kept, in that type",
+        lambda pieces: "only changes the type of numbers: not needed where they are made, or kept, in that type",
     )
     if has_kernels:
         each = work.seconds / np.maximum(work.kernels, 1)

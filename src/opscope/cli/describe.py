@@ -150,7 +150,7 @@ def _utilization(found: dict[str, Any]) -> RenderableType:
     mark = "≥ " if found["at_least"] else ""
 
     def share(name: str) -> str:
-        return f"{mark}{found[name]:.1%}" if found[name] is not None else "not known"
+        return f"{mark}{found[name]:.1%}" if found[name] is not None else "unknown"
 
     if found["step_seconds"] is not None:
         busy = found["busy_seconds"] / found["step_seconds"] if found["step_seconds"] else 0.0

@@ -158,6 +158,32 @@ SAVINGS = Fact(
         Field("why", "the rule that found it, with its figures", holds="text"),
     ),
 )
+WORK = Fact(
+    "work",
+    "Pieces of work that were measured, by the first operator of each: what ran together, and what that costs.",
+    ("node",),
+    (
+        Field("time", "how long it took: all kernels that are of just these operators", "time"),
+        Field("macs", "multiply-accumulates; not known where an operator's cost is not", "MACs"),
+        Field("causal", "the same without what causal masks hide", "MACs"),
+        Field("other", "all other floating-point operations", "FLOPs"),
+        Field("bytes", "what it reads from memory and writes to it", "B"),
+        Field("kernels", "how many kernels it is; 0: only the operator was measured"),
+        Field("nodes", "its operators", refers="node", holds="lists"),
+    ),
+)
+UTILIZATION = Fact(
+    "utilization",
+    "What a measured step made of its device.",
+    ("row",),
+    (
+        Field("name", "the figure, as `Capture.utilization` calls it", holds="text"),
+        Field("share", "of the device's peak", optional=True),
+        Field("time", "seconds", "time", optional=True),
+        Field("device", "the device; empty: its peaks are not known", holds="text"),
+        Field("at least", "the cost of some operators is not known"),
+    ),
+)
 BLOCKS = Fact(
     "blocks",
     "Memory that an allocator had handed out when most was alive, or when it refused to hand out more.",
@@ -404,7 +430,7 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
     {
         fact.name: fact
         for fact in (
-            *(TIMES, PROFILE, SPLIT, EVENTS, TRACKS, EVENT_NAMES, DEVICES, SAVINGS, BLOCKS, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, ORIGINS, GRADIENTS, IDS),
+            *(TIMES, PROFILE, SPLIT, EVENTS, TRACKS, EVENT_NAMES, DEVICES, SAVINGS, WORK, UTILIZATION, BLOCKS, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, ORIGINS, GRADIENTS, IDS),
             *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES, OWN),
         )
     }

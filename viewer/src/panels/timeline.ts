@@ -6,6 +6,7 @@ import { secondsText } from '../text/figures.ts';
 import { h, replace } from '../widgets/dom.ts';
 import { register, type Panel, type Site } from './panel.ts';
 import { TimelineChart } from './timeline/chart.ts';
+import { WonList } from './timeline/won.ts';
 import { timelineWords } from './timeline/words.ts';
 
 const MOST_MARKED = 2000; // items
@@ -14,6 +15,8 @@ class TimelinePanel {
   readonly head = h('div', { class: 'code-head' });
   readonly chart: TimelineChart;
   readonly body: HTMLElement;
+  readonly list: WonList;
+  private hasList = true; // the user has not hidden it
   readonly element: HTMLElement;
   private shown = -2; // the capture
 
@@ -24,6 +27,13 @@ class TimelinePanel {
     const { client, run } = site;
     this.chart = new TimelineChart(
       { client, run, pick: (facts) => run(this.pick(facts)), changed: () => this.redrawHead() },
+      () => this.words,
+    );
+    this.list = new WonList(
+      {
+        pick: ({ stage, nodes }) => nodes.length && this.choose(stage, nodes),
+        close: () => this.setList(false),
+      },
       () => this.words,
     );
     this.body = h('div', { class: 'timeline-body' }, this.chart.chart.element);
@@ -42,11 +52,34 @@ class TimelinePanel {
       this.chart.marked = null;
       replace(this.head, h('span', { class: 'hint' }, this.words.reading));
       const info = await this.chart.open(theme);
-      replace(this.body, info ? this.chart.chart.element : h('p', { class: 'hint' }, this.words.unknown));
+      await this.showList();
       if (info) await this.chart.resized();
       await this.mark(...this.lit);
     } else this.chart.setTheme(theme);
     this.redrawHead();
+  }
+
+  /** The list of what could be won; costs may come after the picture. */
+  async showList(): Promise<void> {
+    this.list.show(await this.site.client.savings());
+    this.arrange();
+  }
+
+  private arrange(): void {
+    const chart = this.chart.info ? this.chart.chart.element : h('p', { class: 'hint' }, this.words.unknown);
+    replace(this.body, chart, this.hasList && !this.list.isEmpty ? this.list.element : null);
+    this.redrawHead();
+  }
+
+  private setList(on: boolean): void {
+    this.hasList = on;
+    this.arrange();
+  }
+
+  private choose(stage: number, nodes: number[]): void {
+    const { act, state } = this.site;
+    if (stage === state.stage.get()) act.select(nodes);
+    else act.nodes(stage, nodes);
   }
 
   private lit: [items: number[], found: number[]] = [[], []];
@@ -86,6 +119,7 @@ class TimelinePanel {
               'aria-pressed': String(chart.python),
             })
           : null,
+        !this.list.isEmpty && !this.hasList ? button('won', words.won, () => this.setList(true), { title: words.wonHelp }) : null,
         marked?.spans ? button('fit', words.fit, () => chart.fitSelection(), { title: 'F' }) : null,
         chart.view.isZoomed ? button('whole', words.whole, () => chart.whole(), { title: '0' }) : null,
       ),
@@ -94,12 +128,11 @@ class TimelinePanel {
 
   /** A span selects what it belongs to: a module, or the operators of a stage. */
   private async pick(facts: SpanFacts | null): Promise<void> {
-    const { act, client, state } = this.site;
+    const { act, client } = this.site;
     const items = facts?.path ? await client.items([facts.path]) : [];
     if (items.length) act.select(items);
     else if (!facts?.nodes.length) act.select([]);
-    else if (facts.stage === state.stage.get()) act.select(facts.nodes);
-    else act.nodes(facts.stage, facts.nodes);
+    else this.choose(facts.stage, facts.nodes);
   }
 }
 
@@ -142,6 +175,7 @@ function make(site: Site): Panel {
             current: panel.chart.current,
             spans: panel.chart.places(),
             frames: [...panel.chart.frames],
+            won: panel.list.won,
           }
         : null,
     }),

@@ -238,6 +238,10 @@ export const FACTS = {
   devices: { name: 'devices', by: ['row'], of: 'stage', columns: { number: 'column number', name: 'column name' } },
   /** Where time could be won in a measured run: what was found, by which rule, and how much it is at most. */
   savings: { name: 'savings', by: ['row'], of: 'graph', columns: { kind: 'column kind', name: 'column name', time: 'column time', most: 'column most', count: 'column count', nodes: 'column nodes', why: 'column why' } },
+  /** Pieces of work that were measured, by the first operator of each: what ran together, and what that costs. */
+  work: { name: 'work', by: ['node'], of: 'graph', columns: { time: 'column time', macs: 'column macs', causal: 'column causal', other: 'column other', bytes: 'column bytes', kernels: 'column kernels', nodes: 'column nodes' } },
+  /** What a measured step made of its device. */
+  utilization: { name: 'utilization', by: ['row'], of: 'graph', columns: { name: 'column name', share: 'column share', time: 'column time', device: 'column device', 'at least': 'column at least' } },
   /** Memory that an allocator had handed out when most was alive, or when it refused to hand out more. */
   blocks: { name: 'blocks', by: ['row'], of: 'graph', columns: { value: 'column value', bytes: 'column bytes', class: 'column class', evidence: 'column evidence', stack: 'column stack' } },
   /** What every operator costs; docs/stats.md defines the figures. */

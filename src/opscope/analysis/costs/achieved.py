@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opscope.analysis.times import Clocks, Times
-from opscope.ir import Graph, Groups, frozen
+from opscope.ir import Column, Graph, Groups, Table, column, frozen
+from opscope.ir.facts import WORK
 
 from . import rollup
 from .devices import Device
@@ -31,7 +32,8 @@ class Work:
     groups: Groups
     kernels: npt.NDArray[np.int64]  # of how many kernels it is; 0: only the operator was measured
     seconds: Floats
-    flops: Floats  # of products
+    macs: Floats
+    least_macs: Floats  # without what causal masks hide
     other: Floats
     bytes: Floats
     known: Mask  # what it costs
@@ -39,6 +41,11 @@ class Work:
     compute: Floats  # of all that it computes
     memory: Floats  # of moving its bytes
     has_device: bool
+
+    @property
+    def flops(self) -> Floats:
+        """Of products."""
+        return 2 * self.macs
 
     @property
     def bound(self) -> Floats:
@@ -83,7 +90,8 @@ def work_of(
         groups,
         kernels,
         seconds,
-        flops=2 * summed(costs.macs.astype(np.float64)),
+        macs=summed(costs.macs.astype(np.float64)),
+        least_macs=summed(least.astype(np.float64)),
         other=summed(costs.other.astype(np.float64)),
         bytes=moved,
         # What took time and costs nothing is in a graph that does not know values.
@@ -93,6 +101,26 @@ def work_of(
         memory=moved / (device.bandwidth if device is not None else 1.0),
         has_device=device is not None,
     )
+
+
+def work_table(stage: int, work: Work) -> Table:
+    """The pieces as a fact. What belongs to no operator is in no row."""
+    sizes = np.diff(work.groups.start)
+    rows = np.flatnonzero(sizes > 0)
+    known = work.known[rows]
+    figures = {
+        "macs": Column(work.macs[rows], known, "MACs"),
+        "causal": Column(work.least_macs[rows], known, "MACs"),
+        "other": Column(work.other[rows], known, "FLOPs"),
+        "bytes": Column(work.bytes[rows], known, "B"),
+    }
+    columns = {
+        "time": column(work.seconds[rows], "s"),
+        **figures,
+        "kernels": column(work.kernels[rows]),
+        "nodes": column([work.groups.members(row).tolist() for row in rows.tolist()]),
+    }
+    return Table(stage, "node", frozen(work.groups.member[work.groups.start[:-1][rows]]), columns, WORK.name)
 
 
 def _peaks(graph: Graph, device: Device) -> Floats:

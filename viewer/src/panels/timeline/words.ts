@@ -1,5 +1,6 @@
 // The texts of the timeline, in English and Chinese.
 
+import type { SavingKind } from '../../wire/facts.ts';
 import { LANGUAGES, type Language, type Words } from '../../state/words.ts';
 
 export interface TimelineWords {
@@ -29,6 +30,16 @@ export interface TimelineWords {
   nothing: string;
   kinds: Record<string, string>;
   count: (events: number, span: string) => string;
+  won: string;
+  wonHelp: string;
+  hideWon: string;
+  atMost: string;
+  atMostHelp: string;
+  nobody: string;
+  took: (time: string, count: number) => string;
+  savings: Record<SavingKind, string>;
+  used: (name: string, share: string) => string;
+  step: (time: string, busy: string) => string;
 }
 
 const EN: TimelineWords = {
@@ -72,6 +83,26 @@ const EN: TimelineWords = {
     phase: 'phase, from its first to its last operator',
   },
   count: (events, span) => `${events.toLocaleString()} events, ${span}`,
+  won: 'Where time could be won',
+  wonHelp: 'What the profile shows to be slow, by which rule, and what it would save at most',
+  hideWon: 'Hide this list',
+  atMost: 'at most',
+  atMostHelp: 'What it would save at most, each row by itself',
+  nobody: 'nobody can say',
+  took: (time, count) => (count > 1 ? `${time} in ${count.toLocaleString()}` : time),
+  savings: {
+    'launch-bound': 'GPU waits for the CPU',
+    idle: 'GPU idle',
+    'below-peak': 'Far from the peak',
+    'memory-bound': 'Bound by memory',
+    'small-kernels': 'Small kernels',
+    copies: 'Copies',
+    conversions: 'Type conversions',
+    communication: 'Exposed communication',
+    'unknown-device': 'Unknown device',
+  },
+  used: (name, share) => `${name} ${share}`,
+  step: (time, busy) => `step ${time}, GPU busy ${busy}`,
 };
 
 const ZH: TimelineWords = {
@@ -113,6 +144,26 @@ const ZH: TimelineWords = {
     phase: '阶段，从首个到末个算子',
   },
   count: (events, span) => `${events.toLocaleString()} 个事件，${span}`,
+  won: '可以节省的时间',
+  wonHelp: '性能数据中较慢的部分、所依据的规则，以及最多可节省多少',
+  hideWon: '隐藏此列表',
+  atMost: '最多',
+  atMostHelp: '每一行单独最多可节省的时间',
+  nobody: '无法得知',
+  took: (time, count) => (count > 1 ? `${time}，${count.toLocaleString()} 次` : time),
+  savings: {
+    'launch-bound': 'GPU 等待 CPU',
+    idle: 'GPU 空闲',
+    'below-peak': '远低于峰值',
+    'memory-bound': '访存受限',
+    'small-kernels': '小内核',
+    copies: '拷贝',
+    conversions: '类型转换',
+    communication: '未被掩盖的通信',
+    'unknown-device': '未知设备',
+  },
+  used: (name, share) => `${name} ${share}`,
+  step: (time, busy) => `每步 ${time}，GPU 忙碌 ${busy}`,
 };
 
 const WORDS: Record<Language, TimelineWords> = { en: EN, zh: ZH };
