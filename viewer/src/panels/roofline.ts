@@ -134,7 +134,10 @@ export class RooflineChart {
 
   private frame(roofs: Roofs, device: Device): void {
     // What takes next to no time may be at the edge.
-    const telling = roofs.points.filter((point, i) => i < 20 || point.seconds > 1e-4 * roofs.seconds);
+    const took = roofs.reached?.seconds ?? 0;
+    const telling = roofs.points.filter(
+      (point, i) => i < 20 || (took > 0 ? point.took > 1e-3 * took : point.seconds > 1e-4 * roofs.seconds),
+    );
     const xs = telling.map((point) => Math.log10(point.x));
     const ys = telling.flatMap((point) => [point.y, achieved(point)].filter((y) => y > 0).map(Math.log10));
     const top = Math.max(...this.levels(roofs, device).map(([, flops]) => flops));

@@ -9,6 +9,7 @@ import { TimelineChart } from './timeline/chart.ts';
 import { WonList } from './timeline/won.ts';
 import { timelineWords } from './timeline/words.ts';
 
+const ROOMY = 1000; // pixels
 const MOST_MARKED = 2000; // items
 
 class TimelinePanel {
@@ -16,7 +17,7 @@ class TimelinePanel {
   readonly chart: TimelineChart;
   readonly body: HTMLElement;
   readonly list: WonList;
-  private hasList = true; // the user has not hidden it
+  private hasList: boolean | null = null; // as the user wants it; null: where there is room
   readonly element: HTMLElement;
   private shown = -2; // the capture
 
@@ -67,8 +68,12 @@ class TimelinePanel {
 
   private arrange(): void {
     const chart = this.chart.info ? this.chart.chart.element : h('p', { class: 'hint' }, this.words.unknown);
-    replace(this.body, chart, this.hasList && !this.list.isEmpty ? this.list.element : null);
+    replace(this.body, chart, this.showsList && !this.list.isEmpty ? this.list.element : null);
     this.redrawHead();
+  }
+
+  private get showsList(): boolean {
+    return this.hasList ?? (this.body.clientWidth >= ROOMY || !this.chart.info);
   }
 
   private setList(on: boolean): void {
@@ -119,7 +124,7 @@ class TimelinePanel {
               'aria-pressed': String(chart.python),
             })
           : null,
-        !this.list.isEmpty && !this.hasList ? button('won', words.won, () => this.setList(true), { title: words.wonHelp }) : null,
+        !this.list.isEmpty && !this.showsList ? button('won', words.won, () => this.setList(true), { title: words.wonHelp }) : null,
         marked?.spans ? button('fit', words.fit, () => chart.fitSelection(), { title: 'F' }) : null,
         chart.view.isZoomed ? button('whole', words.whole, () => chart.whole(), { title: '0' }) : null,
       ),

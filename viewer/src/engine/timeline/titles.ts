@@ -11,7 +11,7 @@ export function shortName(name: string): string {
   let text = name.replace(/^void /, '').replace(/\(anonymous namespace\)::/g, '');
   while (TEMPLATE.test(text) && text.length > 40) text = text.replace(TEMPLATE, '');
   text = text.replace(/\(.*\)(?: const)?$/, '');
-  return text.replace(/^(?:autograd::engine::evaluate_function: )?(?:[\w]+::)+(?=\w)/, '') || name;
+  return text.replace(/^autograd::engine::evaluate_function: /, '').replace(/^(?:\w+::)+(?=\w)/, '') || name;
 }
 
 /** `llama.py(26): forward`: its file and line; null where it is no function of Python. */

@@ -56,7 +56,12 @@ def events(profile: Profile, found: Operators, rows: dict[str, list[int]]) -> Ev
     kind = _KINDS[calls.kind]
     is_step = np.array([_STEP.fullmatch(name) is not None for name in profile.names], dtype=bool)
     kind = np.where((calls.kind == p.REGION) & is_step[calls.name], STEP, kind)
-    kind[found.calls] = np.where(kind[found.calls] == CALL, OPERATOR, kind[found.calls])
+    shown = np.zeros(len(calls), dtype=bool)
+    shown[found.calls] = True
+    # A recorder's own mark says nothing that the operators right inside of it do not: these stand for it.
+    is_mark = np.array([name.startswith(RUN_MARK) for name in profile.names], dtype=bool)[calls.name]
+    shown = np.where(is_mark, False, shown | ((calls.parent >= 0) & is_mark[calls.parent]))
+    kind[shown & (kind == CALL)] = OPERATOR
     group, group_by = np.zeros(len(work), dtype=np.int32), np.full(len(work), ROW, dtype=np.int8)
     for name, listed in rows.items():
         group[listed] = np.arange(len(listed), dtype=np.int32)
@@ -83,9 +88,8 @@ def events(profile: Profile, found: Operators, rows: dict[str, list[int]]) -> Ev
         tracks=tracks,
         names=[name[:_LONGEST] for name in profile.names],
     )
-    # A recorder's own marks say nothing that the operators in them do not.
-    is_mark = np.array([name.startswith(RUN_MARK) for name in profile.names], dtype=bool)
-    return _named(made.rows(~is_mark[made.name]).limited()) if is_mark.any() else _named(made.limited())
+    kept = np.concatenate([~is_mark, np.ones(len(work), dtype=bool)])
+    return _named((made if kept.all() else made.rows(kept)).limited())
 
 
 def _calls_of(profile: Profile, found: Operators) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
