@@ -30,7 +30,7 @@ LIMITS = {"median frame, panning": 17.0, "median frame, zooming": 17.0, "standst
 
 
 def synthetic(count: int, layers: int = 200) -> opscope.Capture:
-    """A training run as a profile has it: on the CPU each operator with what it calls and its launch, on two streams its
+    """A training run as a profile has it: on the CPU each operator with what it calls and its launch, on a stream its
     kernel. Five events for each, over a graph of `layers` modules."""
     b = GraphBuilder(Pools())
     scopes = [b.pools.scope(b.pools.scope(0, "model", "Model"), f"layer{i}", "Layer") for i in range(layers)]
@@ -121,7 +121,10 @@ def main() -> None:
         before = chromium.now()
         stood = frames.longest_task(frames.traced(chromium, click))
         cost = chromium.since(before)
-        print(f"opening: {cost.wall:.2f} s, {cost.seconds:.2f} s of CPU, longest task {stood.wall:.0f} ms ({stood.cpu:.0f} of CPU)")
+        print(
+            f"opening: {cost.wall:.2f} s, {cost.seconds:.2f} s of CPU, "
+            f"longest task {stood.wall:.0f} ms ({stood.cpu:.0f} of CPU)"
+        )
         box = page.locator(".timeline canvas").bounding_box()
         assert box is not None
         found = {"standstill of opening": stood.cpu}
@@ -136,7 +139,10 @@ def main() -> None:
                     continue
                 name = f"median frame, {what}"
                 found[name] = max(found.get(name, 0.0), moved.median)
-                print(f"{what} at {zoomed}: median {moved.median:.1f} ms, p95 {moved.p95:.1f} ms, {moved.count} frames, all threads {moved.renderer:.1f} ms")
+                print(
+                    f"{what} at {zoomed}: median {moved.median:.1f} ms, p95 {moved.p95:.1f} ms, {moved.count} frames, "
+                    f"all threads {moved.renderer:.1f} ms"
+                )
             page.evaluate("opscope.idle()")
             page.keyboard.press("0")
             page.evaluate("opscope.idle()")

@@ -94,7 +94,8 @@ def test_events_survive_a_file_and_a_cut(tmp_path: Path) -> None:
     one, other = held(capture), held(again)
     for name in ("start", "time", "track", "kind", "by", "index"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
-    assert again.arrow("events").num_rows > 0 and again.arrow("tracks").num_rows == len(one.tracks)
+    assert again.arrow("events").num_rows > 0
+    assert again.arrow("tracks").num_rows == len(one.tracks)
     keep = np.zeros(capture.graph.n_nodes, dtype=bool)
     keep[:100] = True
     part = cut_capture(capture, lambda _: keep)
@@ -107,7 +108,8 @@ def test_events_survive_a_file_and_a_cut(tmp_path: Path) -> None:
 def test_too_many_events_lose_what_says_least_first() -> None:
     events = held(opscope.open(EAGER))
     cut = events.limited(5000)
-    assert len(cut) == 5000 and cut.left_out == len(events) - 5000
+    assert len(cut) == 5000
+    assert cut.left_out == len(events) - 5000
     assert (cut.kind == KERNEL).sum() == (events.kind == KERNEL).sum()
     assert not (cut.kind == 4).any()  # calls of Python
 
@@ -152,7 +154,8 @@ def test_utilization_by_hand() -> None:
     """Two FLOPs for each multiply-accumulate, over the time of the step, over what an H200 does in bfloat16."""
     capture = opscope.open(CHAKRA, profile=EAGER)
     used = capture.utilization()
-    assert used is not None and used["device"] == "NVIDIA H200 SXM"
+    assert used is not None
+    assert used["device"] == "NVIDIA H200 SXM"
     wall = step_seconds(capture)
     assert wall is not None
     flops = 2 * capture.stats().total.macs
@@ -167,7 +170,8 @@ def test_shares_stand_in_the_tables_of_stats() -> None:
     assert {"mfu", "bandwidth", "of_bound"} <= set(stats.by_module().report.columns)
     total = stats.to_dict()["total"]
     phases = {row["name"]: row for row in stats.by_phase().rows}
-    assert phases["optimizer"]["mfu"] == 0.0 and phases["optimizer"]["bandwidth"] > 0.5
+    assert phases["optimizer"]["mfu"] == 0.0
+    assert phases["optimizer"]["bandwidth"] > 0.5
     weighted = sum(row["mfu"] * row["gpu_seconds"] for row in phases.values()) / total["gpu_seconds"]
     assert total["mfu"] == pytest.approx(weighted)
     nodes = stats.by_node().rows
@@ -184,9 +188,12 @@ def test_without_a_device_nothing_is_said_of_peaks(tmp_path: Path) -> None:
     capture = opscope.open(CHAKRA, profile=path)
     assert device_of(capture) is None
     used = capture.utilization()
-    assert used is not None and used["device"] is None and used["mfu"] is None
+    assert used is not None
+    assert used["device"] is None
+    assert used["mfu"] is None
     kinds = {row.kind for row in savings(capture)}
-    assert "unknown-device" in kinds and not {"below-peak", "memory-bound"} & kinds
+    assert "unknown-device" in kinds
+    assert not {"below-peak", "memory-bound"} & kinds
     assert "mfu" not in capture.stats().by_module().report.columns
     assert savings(capture, reported_as("NVIDIA H200"))[0].kind == "launch-bound"
 
@@ -197,18 +204,23 @@ def test_without_a_device_nothing_is_said_of_peaks(tmp_path: Path) -> None:
 )
 def test_devices_are_known_by_what_drivers_call_them(name: str, known: str) -> None:
     found = reported_as(name)
-    assert found is not None and found.name == known
-    assert reported_as("NVIDIA A100-PCIE-40GB") is None and reported_as("NVIDIA H100 PCIe") is None
+    assert found is not None
+    assert found.name == known
+    assert reported_as("NVIDIA A100-PCIE-40GB") is None
+    assert reported_as("NVIDIA H100 PCIe") is None
 
 
 def test_info_tells_where_time_could_be_won() -> None:
     told = json.loads(good("info", CHAKRA, "--profile", EAGER, "--json"))
     assert told["utilization"]["device"] == "NVIDIA H200 SXM"
     first = told["savings"][0]
-    assert first["kind"] == "launch-bound" and first["at_most"] == first["seconds"] > 0.05
-    assert first["module"] and first["line"]
+    assert first["kind"] == "launch-bound"
+    assert first["at_most"] == first["seconds"] > 0.05
+    assert first["module"]
+    assert first["line"]
     text = good("info", CHAKRA, "--profile", EAGER)
-    assert "Where time could be won" in text and "MFU" in text
+    assert "Where time could be won" in text
+    assert "MFU" in text
 
 
 def test_every_table_of_events_names_what_it_is_by() -> None:

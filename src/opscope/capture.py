@@ -114,8 +114,8 @@ class Capture(ir.Capture):
         return savings(self, device_named(device) if device is not None else None)
 
     def utilization(self, device: str | None = None) -> dict[str, Any] | None:
-        """What a measured step made of its device: MFU, bandwidth, and the least time of the same kernels. None: nothing
-        was measured on a device.
+        """What a measured step made of its device: MFU, bandwidth, and the least time of the same kernels. None:
+        nothing was measured on a device.
 
         >>> cap.join("trace.json.gz").utilization()["mfu"]                # doctest: +SKIP
         0.3782

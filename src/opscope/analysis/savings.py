@@ -1,14 +1,14 @@
 """Where time could be won in a measured run: what was found, by which rule, and what it would save at most.
 
 Every figure is of this run and of what its operators cost; the peaks are those of the device that the profile names.
-Where they are not known, no bound is given. A piece of work is in one row only, so that rows of kernels can be added up;
-idle time is beside them.
+Where they are not known, no bound is given. A piece of work is in one row only, so that rows of kernels can be added
+up; idle time is beside them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -41,8 +41,8 @@ _ALIGNED = 8  # numbers of 16 bits that matrix units load at once
 
 @dataclass(frozen=True)
 class Saving:
-    """Something that takes time. `most`: what it would save at most, None where nobody can say; `nodes`: the operators of
-    the stage that it is about, the most expensive first."""
+    """Something that takes time. `most`: what it would save at most, None where nobody can say; `nodes`: the operators
+    of the stage that it is about, the most expensive first."""
 
     stage: int
     kind: str
@@ -107,7 +107,9 @@ def _of_work(capture: Capture, stage: int, stats: GraphStats, work: Work, device
     bounded = work.known & work.has_device
     room = np.where(bounded, np.maximum(work.seconds - work.bound, 0.0), np.nan)
 
-    def rows(kind: str, chosen: npt.NDArray[np.bool_], most: npt.NDArray[np.float64], why: Any) -> Iterator[Saving]:
+    def rows(
+        kind: str, chosen: npt.NDArray[np.bool_], most: npt.NDArray[np.float64], why: Callable[[list[int]], str]
+    ) -> Iterator[Saving]:
         chosen = chosen & left
         left[chosen] = False
         by_name: dict[tuple[str, Any], list[int]] = defaultdict(list)
@@ -125,7 +127,7 @@ def _of_work(capture: Capture, stage: int, stats: GraphStats, work: Work, device
         "conversions",
         _only_casts(stats, work),
         work.seconds,
-        lambda pieces: "only changes the type of numbers: not needed where they are made, or kept, in that type",
+        lambda _: "only changes the type of numbers: not needed where they are made, or kept, in that type",
     )
     if has_kernels:
         each = work.seconds / np.maximum(work.kernels, 1)
@@ -269,8 +271,8 @@ def _operator(capture: Capture, events: Events, event: int) -> tuple[int, int]:
     if by == NODE:
         return stage, index
     groups = capture.stages[stage].graph.groups.get("kernel") if by == GROUP_KERNEL else None
-    members = groups.members(index) if groups is not None and index < len(groups) else ()
-    return stage, int(members[0]) if len(members) else -1
+    members: list[int] = groups.members(index).tolist() if groups is not None and index < len(groups) else []
+    return stage, members[0] if members else -1
 
 
 def _of_copies(capture: Capture, events: Events) -> list[Saving]:
@@ -365,13 +367,10 @@ def tables_of(found: Sequence[Saving]) -> list[Table]:
             "kind": column(np.array([SAVING_KINDS.index(one.kind) for one in mine], dtype=np.int8)),
             "name": column([one.name for one in mine]),
             "time": column(np.array([one.seconds for one in mine]), "s"),
-            "most": column(
-                np.array([one.most or 0.0 for one in mine]), "s", [one.most is not None for one in mine]
-            ),
+            "most": column(np.array([one.most or 0.0 for one in mine]), "s", [one.most is not None for one in mine]),
             "count": column(np.array([one.count for one in mine], dtype=np.int64)),
             "nodes": column([list(one.nodes) for one in mine]),
             "why": column([one.why for one in mine]),
         }
         out.append(Table(stage, "row", frozen(range(len(mine))), columns, SAVINGS.name))
     return out
-

@@ -27,7 +27,11 @@ def utilization(
 
     `mfu` counts products at the peak of their type, over the whole step; `mfu_busy` over the time in which kernels ran.
     """
-    parts = [work for stage in measured_stages(capture) if (work := work_at(capture, stage, device, counted.get(stage))) is not None]
+    parts = [
+        work
+        for stage in measured_stages(capture)
+        if (work := work_at(capture, stage, device, counted.get(stage))) is not None
+    ]
     parts = [work for work in parts if work.kernels.any()]
     if not parts:
         return None
@@ -64,7 +68,7 @@ def utilization_table(found: dict[str, Any]) -> Table:
         "share": column(figures, known=[not time for time in is_time]),
         "time": column(figures, "s", is_time),
         "device": column([found["device"] or ""] * len(names)),
-        "at least": column(np.full(len(names), found["at_least"])),
+        "at least": column(np.array([bool(found["at_least"])] * len(names), dtype=bool)),
     }
     return Table(0, "row", frozen(range(len(names))), columns, UTILIZATION.name)
 

@@ -174,7 +174,9 @@ def _savings(capture: Capture, found: list[Saving]) -> RenderableType:
         where = " ".join(part for part in (row["module"], row["line"] or "") if part)
         times = f" ×{row['count']:,}" if row["count"] > 1 else ""
         about = f"{row['name']}{times}, {seconds(row['seconds'])}"
-        grid.add_row(row["kind"], at_most, f"{about} ({cut(where, 70)}): {row['why']}" if where else f"{about}: {row['why']}")
+        grid.add_row(
+            row["kind"], at_most, f"{about} ({cut(where, 70)}): {row['why']}" if where else f"{about}: {row['why']}"
+        )
     if len(found) > _MOST_SAVINGS:
         grid.add_row("", "", f"… and {len(found) - _MOST_SAVINGS} more (--json has all)")
     return Padding(grid, (0, 0, 0, 2))

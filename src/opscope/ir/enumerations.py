@@ -33,8 +33,9 @@ FAMILIES = (
     *("pooling", "indexing", "movement", "recurrent", "optimizer", "random", "other"),
 )
 
-# What ran while a profile was taken: an operator of the graph, what it called inside, a named part of the program, a step
-# of it, a Python function, a call of the device's library; and on the device a kernel, a copy, the setting of memory.
+# What ran while a profile was taken: an operator of the graph, what it called inside, a named part of the program,
+# a step of it, a Python function, a call of the device's library; and on the device a kernel, a copy, the setting of
+# memory.
 EVENT_KINDS = ("operator", "call", "region", "step", "python", "launch", "kernel", "copy", "set")
 # Where it ran.
 TRACK_KINDS = ("thread", "stream")

@@ -151,10 +151,10 @@ def _part(table: Table) -> dict[str, npt.NDArray[Any]]:
         found = table.columns.get(name)
         if found is None:
             return np.full(count, missing, dtype=dtype)
-        values = np.asarray(found.values, dtype=np.float64)
+        values: npt.NDArray[np.float64] = np.asarray(found.values, dtype=np.float64)
         if found.unit:
             values = values * TIME_UNITS[found.unit] * 1e6
-        return np.where(found.known, values, missing).astype(dtype)
+        return np.asarray(np.where(found.known, values, missing), dtype=dtype)
 
     return {
         "stage": np.full(count, table.stage, dtype=np.int32),

@@ -430,7 +430,27 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
     {
         fact.name: fact
         for fact in (
-            *(TIMES, PROFILE, SPLIT, EVENTS, TRACKS, EVENT_NAMES, DEVICES, SAVINGS, WORK, UTILIZATION, BLOCKS, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, ORIGINS, GRADIENTS, IDS),
+            *(
+                TIMES,
+                PROFILE,
+                SPLIT,
+                EVENTS,
+                TRACKS,
+                EVENT_NAMES,
+                DEVICES,
+                SAVINGS,
+                WORK,
+                UTILIZATION,
+                BLOCKS,
+                COSTS,
+                LIFETIMES,
+                PARAMETERS,
+                KINDS,
+                VALUES,
+                ORIGINS,
+                GRADIENTS,
+                IDS,
+            ),
             *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES, OWN),
         )
     }

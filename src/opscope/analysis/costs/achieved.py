@@ -137,45 +137,45 @@ def _together(clocks: Clocks) -> tuple[Groups, Floats, npt.NDArray[np.int64], np
     kernels = clocks.kernels
     blank = np.zeros(len(kernels), dtype=np.int32)
     if (np.diff(kernels.start) == 1).all():  # nothing is fused: what most profiles of many kernels hold
-        rows = np.flatnonzero(clocks.gpu_known)
+        measured = np.flatnonzero(clocks.gpu_known)
         nodes, first, number, counts = np.unique(
-            kernels.member[rows], return_index=True, return_inverse=True, return_counts=True
+            kernels.member[measured], return_index=True, return_inverse=True, return_counts=True
         )
-        seconds = np.bincount(number.reshape(-1), clocks.gpu[rows], minlength=len(nodes)).astype(np.float64)
+        seconds = np.bincount(number.reshape(-1), clocks.gpu[measured], minlength=len(nodes)).astype(np.float64)
         none = frozen(blank[: len(nodes)])
         groups = Groups("kernel", none, none, none, frozen(np.arange(len(nodes) + 1)), frozen(nodes))
-        return groups, seconds, counts, rows[first]
+        return groups, seconds, counts, measured[first]
     seen: dict[bytes, int] = {}
     place = np.full(len(kernels), -1, dtype=np.int64)
-    first: list[int] = []
+    firsts: list[int] = []
     for kernel in np.flatnonzero(clocks.gpu_known).tolist():
         key = np.unique(kernels.members(kernel)).tobytes()
         # A kernel that computes nothing is a piece by itself.
-        number = seen.setdefault(key, len(first)) if key else len(first)
-        if number == len(first):
-            first.append(kernel)
+        number = seen.setdefault(key, len(firsts)) if key else len(firsts)
+        if number == len(firsts):
+            firsts.append(kernel)
         place[kernel] = number
     rows = np.flatnonzero(place >= 0)
-    seconds = np.bincount(place[rows], clocks.gpu[rows], minlength=len(first)).astype(np.float64)
-    counts = np.bincount(place[rows], minlength=len(first))
-    members = [np.unique(kernels.members(kernel)) for kernel in first]
+    seconds = np.bincount(place[rows], clocks.gpu[rows], minlength=len(firsts)).astype(np.float64)
+    counts = np.bincount(place[rows], minlength=len(firsts))
+    members = [np.unique(kernels.members(kernel)) for kernel in firsts]
     start = np.concatenate([[0], np.cumsum([len(nodes) for nodes in members])]).astype(np.int32)
     member = np.concatenate([*members, np.zeros(0, dtype=np.int32)]).astype(np.int32)
-    none = frozen(blank[: len(first)])
+    none = frozen(blank[: len(firsts)])
     groups = Groups("kernel", none, none, none, frozen(start), frozen(member))
-    return groups, seconds, counts, np.array(first, dtype=np.int64)
+    return groups, seconds, counts, np.array(firsts, dtype=np.int64)
 
 
 # -- shares --------------------------------------------------------------------------------------------
 
-# What a row says: its products at the peak of the device, its bytes at the bandwidth, and the least time of both, each as
-# a share of the time that it took.
+# What a row says: its products at the peak of the device, its bytes at the bandwidth, and the least time of both, each
+# as a share of the time that it took.
 SHARES = ("mfu", "bandwidth", "of_bound")
 
 
 def sums_by(work: Work, label: npt.NDArray[Any], count: int) -> Floats:
-    """By row (`label` is the row of each operator): seconds, products, memory and bound of pieces that are wholly its own
-    and whose cost is known."""
+    """By row (`label` is the row of each operator): seconds, products, memory and bound of the pieces that are wholly
+    its own and whose cost is known."""
     sizes = np.diff(work.groups.start)
     owner = np.repeat(np.arange(len(work)), sizes)
     labels = np.asarray(label)[work.groups.member]

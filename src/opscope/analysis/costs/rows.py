@@ -345,8 +345,8 @@ def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     merged = Sums(*(sum_by(name, getattr(found, column), len(used)) for column in _SUMS))
     runs = np.bincount(name, minlength=len(used))
     measured = _measured_kernels(stats, name, len(used))
-    for own, shares in zip(measured, _achieved_kernels(stats, found, name, len(used), times), strict=False):
-        own |= shares
+    for own, reached in zip(measured, _achieved_kernels(stats, found, name, len(used), times), strict=False):
+        own |= reached
 
     def row(i: int) -> Row:
         made: Row = {"name": graph.pools.strings[int(used[i])] or "(no name)", **_figures(merged.row(i))}
@@ -374,10 +374,8 @@ def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     return Rows(range(len(used)), row, columns), _marked(total, marks)
 
 
-def _achieved_kernels(
-    stats: GraphStats, found: Sums, name: Any, count: int, times: Roofline | None
-) -> list[Row]:
-    """Of kernels, by their name: only of those that are alone in computing their operators, whose cost is then theirs."""
+def _achieved_kernels(stats: GraphStats, found: Sums, name: Any, count: int, times: Roofline | None) -> list[Row]:
+    """Of kernels, by their name: only of those that alone compute their operators, whose cost is then theirs."""
     work = stats.work(times.device if times is not None else None)
     kernels = stats.graph.groups.get("kernel")
     if work is None or kernels is None or stats.kernel_times is None:

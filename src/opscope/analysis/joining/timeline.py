@@ -117,4 +117,3 @@ def _common(rows: Sequence[Scope], scopes: set[int]) -> int:
             break
         common = level[0]
     return common
-

@@ -45,6 +45,7 @@ export class TimelineChart {
   private drawing = 0;
   private drag: { x: number; y: number; from: 'times' | 'overview' | 'names'; moved: boolean } | null = null;
   private pointed = 0;
+  private items: number[] = []; // that are marked
   private picked = false; // what is selected next was picked here
 
   constructor(
@@ -103,8 +104,10 @@ export class TimelineChart {
   /** What is selected, and what a search found. */
   async mark(items: number[], found: number[]): Promise<void> {
     this.marked = await this.calls.client.timelineMark(items, found);
-    if (!this.picked || !items.length) this.current = null;
-    this.picked = false;
+    const isOther = items.join() !== this.items.join();
+    this.items = items;
+    if (isOther && !this.picked) this.current = null;
+    if (isOther) this.picked = false;
     if (this.marked?.spans && (this.marked.to < this.view.from || this.marked.from > this.view.to)) {
       const middle = (this.marked.from + this.marked.to) / 2;
       this.view.show(middle - this.view.span / 2, middle + this.view.span / 2);
@@ -397,7 +400,7 @@ export class TimelineChart {
 
   private choose(facts: SpanFacts | null): void {
     this.current = facts;
-    this.picked = true;
+    this.picked = facts !== null;
     this.soon();
     this.calls.pick(facts);
   }

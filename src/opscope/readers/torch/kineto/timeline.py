@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +94,7 @@ def events(profile: Profile, found: Operators, rows: dict[str, list[int]]) -> Ev
 
 
 def _calls_of(profile: Profile, found: Operators) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
-    """What of the graph each call belongs to: the operator that it is or runs in, or the module that it is a call of."""
+    """What each call belongs to: the operator that it is or runs in, or the module that it is a call of."""
     inside = found.within >= 0
     scope = found.scope_of
     by = np.where(inside, NODE, np.where(scope > 0, SCOPE, ROW)).astype(np.int8)
@@ -104,7 +105,7 @@ def _named(events: Events) -> Events:
     """Only the names that are used: a profile has others, such as shapes."""
     used, name = np.unique(events.name, return_inverse=True)
     names = [events.names[i] for i in used.tolist()] or [""]
-    return Events(**{**vars(events), "name": name.reshape(-1).astype(np.int32), "names": names})
+    return replace(events, name=name.reshape(-1).astype(np.int32), names=names)
 
 
 def tables(profile: Profile, found: Operators, rows: dict[str, list[int]]) -> tuple[list[Table], str]:
