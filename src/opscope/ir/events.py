@@ -66,17 +66,9 @@ class Events:
 
     def limited(self, most: int = MOST_EVENTS) -> Events:
         """Those that a capture has room for; each track says how many it lost."""
-        if len(self) <= most:
+        keep = kept(self.kind, self.time, most)
+        if keep.all():
             return self
-        keep = np.ones(len(self), dtype=bool)
-        over = len(self) - most
-        for kind in _FIRST_OUT:
-            mine = np.flatnonzero(self.kind == kind)
-            out = mine if len(mine) <= over else mine[np.argsort(self.time[mine], kind="stable")[:over]]
-            keep[out] = False
-            over -= len(out)
-            if over <= 0:
-                break
         lost = np.bincount(self.track[~keep], minlength=len(self.tracks)).tolist()
         tracks = [replace(t, left_out=t.left_out + n) for t, n in zip(self.tracks, lost, strict=True)]
         return replace(self.rows(keep), tracks=tracks)
@@ -122,6 +114,20 @@ class Events:
         return Table(stage, BY[by], frozen(index), columns, EVENTS.name)
 
 
+def kept(kind: npt.NDArray[np.int8], time: Floats, most: int = MOST_EVENTS) -> npt.NDArray[np.bool_]:
+    """Which events a capture has room for: what says least about the graph goes first, the shortest of it."""
+    keep = np.ones(len(kind), dtype=bool)
+    over = len(kind) - most
+    for first in _FIRST_OUT:
+        if over <= 0:
+            break
+        mine = np.flatnonzero(kind == first)
+        out = mine if len(mine) <= over else mine[np.argsort(time[mine], kind="stable")[:over]]
+        keep[out] = False
+        over -= len(out)
+    return keep
+
+
 _COLUMNS = ("stage", "by", "index", "start", "time", "track", "name", "kind", "delay", "launched_on")
 
 
@@ -147,14 +153,16 @@ def events_of(capture: Capture) -> Events | None:
 def _part(table: Table) -> dict[str, npt.NDArray[Any]]:
     count = len(table.index)
 
-    def numbers(name: str, dtype: Any, missing: float = -1) -> npt.NDArray[Any]:
+    def numbers(name: str, dtype: npt.DTypeLike, missing: float = -1) -> npt.NDArray[Any]:
+        out: npt.NDArray[Any] = np.full(count, missing, dtype=dtype)
         found = table.columns.get(name)
         if found is None:
-            return np.full(count, missing, dtype=dtype)
+            return out
         values: npt.NDArray[np.float64] = np.asarray(found.values, dtype=np.float64)
         if found.unit:
             values = values * TIME_UNITS[found.unit] * 1e6
-        return np.asarray(np.where(found.known, values, missing), dtype=dtype)
+        out[found.known] = values[found.known]
+        return out
 
     return {
         "stage": np.full(count, table.stage, dtype=np.int32),

@@ -130,11 +130,11 @@ class _Operators:
         """The scope that each call opened."""
         calls = self.profile.calls
         found = np.zeros(len(calls), dtype=np.int32)
-        for call, place in self.place.items():
-            parent = int(calls.parent[call])
-            around = self.place[parent].scope if parent in self.place else 0
-            if place.scope != around and calls.kind[call] in (PYTHON, REGION):
-                found[call] = place.scope
+        placed = np.fromiter(self.place, dtype=np.int64, count=len(self.place))
+        found[placed] = [place.scope for place in self.place.values()]
+        around = np.where(calls.parent >= 0, found[calls.parent], 0)
+        opened = (found != around) & np.isin(calls.kind, (PYTHON, REGION))
+        found[~opened] = 0
         return found
 
     def _threads(self) -> list[tuple[int, int]]:

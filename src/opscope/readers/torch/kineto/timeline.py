@@ -26,6 +26,7 @@ from opscope.ir.events import (
     Events,
     Track,
     devices_table,
+    kept,
 )
 from opscope.ir.events import COPY as COPY_EVENT
 from opscope.ir.events import KERNEL as KERNEL_EVENT
@@ -53,52 +54,71 @@ def events(profile: Profile, found: Operators, rows: dict[str, list[int]]) -> Ev
         tracks.append(Track(f"stream {number}" if number >= 0 else "stream", STREAM, int(device)))
     if not tracks or len(tracks) > _MOST_TRACKS:
         return None
-    by, index = _calls_of(profile, found)
-    kind = _KINDS[calls.kind]
+    kind = _kinds(profile, found)
+    is_mark = np.array([name.startswith(RUN_MARK) for name in profile.names], dtype=bool)[calls.name]
+    every = np.concatenate([kind, _WORK[work.kind]]).astype(np.int8)
+    # What there is no room for is never made: a trace may have many times as many events.
+    candidates = np.flatnonzero(np.concatenate([~is_mark, np.ones(len(work), dtype=bool)]))
+    took = np.concatenate([calls.duration, work.duration])
+    keep = kept(every[candidates], took[candidates])
+    rows_kept, rows_lost = candidates[keep], candidates[~keep]
+    first = len(calls)
+    c, w = rows_kept[rows_kept < first], rows_kept[rows_kept >= first] - first
+    lost = np.concatenate(
+        [
+            calls.thread[rows_lost[rows_lost < first]],
+            stream[rows_lost[rows_lost >= first] - first] + len(profile.threads),
+        ]
+    )
+    counts = np.bincount(lost.astype(np.int64), minlength=len(tracks)).tolist()
+    tracks = [replace(track, left_out=count) for track, count in zip(tracks, counts, strict=True)]
+    by, index = _calls_of(found, c)
+    group, group_by = np.zeros(len(work), dtype=np.int32), np.full(len(work), ROW, dtype=np.int8)
+    for name, listed in rows.items():
+        group[listed] = np.arange(len(listed), dtype=np.int32)
+        group_by[listed] = GROUP_KERNEL if name == "kernel" else GROUP_COPY
+    launch = work.launch[w]
+    has_launch = launch >= 0
+    at = np.maximum(launch, 0)
+    begins = calls.start[at] if len(calls) else np.zeros(len(w))
+    threads = calls.thread[at] if len(calls) else np.zeros(len(w), dtype=np.int32)
+    start = np.concatenate([calls.start[c], work.start[w]])
+    made = Events(
+        stage=np.zeros(len(start), dtype=np.int32),
+        by=np.concatenate([by, group_by[w]]),
+        index=np.concatenate([index, group[w]]),
+        start=start - min((float(column.min()) for column in (calls.start, work.start) if len(column)), default=0.0),
+        time=took[rows_kept],
+        track=np.concatenate([calls.thread[c], stream[w] + len(profile.threads)]).astype(np.int16),
+        name=np.concatenate([calls.name[c], work.name[w]]).astype(np.int32),
+        kind=every[rows_kept],
+        delay=np.concatenate([np.full(len(c), np.nan), np.where(has_launch, work.start[w] - begins, np.nan)]),
+        launched_on=np.concatenate([np.full(len(c), -1), np.where(has_launch, threads, -1)]).astype(np.int16),
+        tracks=tracks,
+        names=[name[:_LONGEST] for name in profile.names],
+    )
+    return _named(made)
+
+
+def _kinds(profile: Profile, found: Operators) -> npt.NDArray[np.int8]:
+    """Of every call."""
+    calls = profile.calls
     is_step = np.array([_STEP.fullmatch(name) is not None for name in profile.names], dtype=bool)
-    kind = np.where((calls.kind == p.REGION) & is_step[calls.name], STEP, kind)
+    kind = np.where((calls.kind == p.REGION) & is_step[calls.name], STEP, _KINDS[calls.kind]).astype(np.int8)
     shown = np.zeros(len(calls), dtype=bool)
     shown[found.calls] = True
     # A recorder's own mark says nothing that the operators right inside of it do not: these stand for it.
     is_mark = np.array([name.startswith(RUN_MARK) for name in profile.names], dtype=bool)[calls.name]
     shown = np.where(is_mark, False, shown | ((calls.parent >= 0) & is_mark[calls.parent]))
     kind[shown & (kind == CALL)] = OPERATOR
-    group, group_by = np.zeros(len(work), dtype=np.int32), np.full(len(work), ROW, dtype=np.int8)
-    for name, listed in rows.items():
-        group[listed] = np.arange(len(listed), dtype=np.int32)
-        group_by[listed] = GROUP_KERNEL if name == "kernel" else GROUP_COPY
-    launch = work.launch
-    has_launch = launch >= 0
-    at = np.maximum(launch, 0)
-    begins = calls.start[at] if len(calls) else np.zeros(len(work))
-    threads = calls.thread[at] if len(calls) else np.zeros(len(work), dtype=np.int32)
-    delay = np.where(has_launch, work.start - begins, np.nan)
-    count = len(calls) + len(work)
-    start = np.concatenate([calls.start, work.start])
-    made = Events(
-        stage=np.zeros(count, dtype=np.int32),
-        by=np.concatenate([by, group_by]),
-        index=np.concatenate([index, group]),
-        start=start - (start.min() if count else 0.0),
-        time=np.concatenate([calls.duration, work.duration]),
-        track=np.concatenate([calls.thread, stream + len(profile.threads)]).astype(np.int16),
-        name=np.concatenate([calls.name, work.name]).astype(np.int32),
-        kind=np.concatenate([kind, _WORK[work.kind]]).astype(np.int8),
-        delay=np.concatenate([np.full(len(calls), np.nan), delay]),
-        launched_on=np.concatenate([np.full(len(calls), -1), np.where(has_launch, threads, -1)]).astype(np.int16),
-        tracks=tracks,
-        names=[name[:_LONGEST] for name in profile.names],
-    )
-    kept = np.concatenate([~is_mark, np.ones(len(work), dtype=bool)])
-    return _named((made if kept.all() else made.rows(kept)).limited())
+    return kind
 
 
-def _calls_of(profile: Profile, found: Operators) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+def _calls_of(found: Operators, calls: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
     """What each call belongs to: the operator that it is or runs in, or the module that it is a call of."""
-    inside = found.within >= 0
-    scope = found.scope_of
-    by = np.where(inside, NODE, np.where(scope > 0, SCOPE, ROW)).astype(np.int8)
-    return by, np.where(inside, found.within, np.maximum(scope, 0)).astype(np.int32)
+    within, scope = found.within[calls], found.scope_of[calls]
+    by = np.where(within >= 0, NODE, np.where(scope > 0, SCOPE, ROW)).astype(np.int8)
+    return by, np.where(within >= 0, within, np.maximum(scope, 0)).astype(np.int32)
 
 
 def _named(events: Events) -> Events:
