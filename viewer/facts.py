@@ -26,6 +26,9 @@ ENUMERATIONS = {
     "LINK_KINDS": "LinkKind",
     "GROUP_KINDS": "GroupKind",
     "LISTING_KINDS": "ListingKind",
+    "EVENT_KINDS": "EventKind",
+    "TRACK_KINDS": "TrackKind",
+    "SAVING_KINDS": "SavingKind",
 }
 TARGET = HERE / "src" / "wire" / "facts.ts"
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opscope.analysis.near import NearMiss
     from opscope.analysis.origins import Origin
     from opscope.analysis.own import Joined
+    from opscope.analysis.savings import Saving
     from opscope.statistics import Stats
 
 
@@ -98,6 +99,31 @@ class Capture(ir.Capture):
         from opscope.statistics import of_capture
 
         return of_capture(self.bind(sizes or {}), stage)
+
+    def savings(self, device: str | None = None) -> list[Saving]:
+        """Where time could be won in a measured run, most first: kernels that are far from the device's peaks, small
+        ones, conversions, copies, and time in which the device waited. Without `device` (`"h200"`), it is the one that
+        the profile names; docs/profiles.md has the rules.
+
+        >>> for row in cap.join("trace.json.gz").savings()[:3]:           # doctest: +SKIP
+        ...     print(row.kind, row.name, row.seconds, row.most, row.why)
+        """
+        from opscope.analysis.costs.devices import device as device_named
+        from opscope.analysis.savings import savings
+
+        return savings(self, device_named(device) if device is not None else None)
+
+    def utilization(self, device: str | None = None) -> dict[str, Any] | None:
+        """What a measured step made of its device: MFU, bandwidth, and the least time of the same kernels. None:
+        nothing was measured on a device.
+
+        >>> cap.join("trace.json.gz").utilization()["mfu"]                # doctest: +SKIP
+        0.3782
+        """
+        from opscope.analysis.costs.devices import device as device_named
+        from opscope.analysis.utilization import utilization
+
+        return utilization(self, device_named(device) if device is not None else None)
 
     def origins(self, stage: str | None = None, *, absorbed: bool = False) -> list[Origin]:
         """Where numbers that are not finite were born, the first first: the operators that made NaN or infinite numbers

@@ -17,6 +17,7 @@ from opscope.analysis.costs.parameters import Parameter
 from opscope.analysis.costs.report import Report, report
 from opscope.analysis.costs.roofline import Roofline, roofline
 from opscope.analysis.costs.stats import GraphStats
+from opscope.analysis.device import device_of
 from opscope.analysis.times import clocks, in_all, kernel_times, node_times
 from opscope.analysis.values import own_figures, value_figures
 from opscope.export import cost_tables
@@ -167,6 +168,7 @@ def of_capture(
         gaps=ir.gaps_of(capture, number),
         figures=value_figures(capture, number),
         own=own_figures(capture, number),
+        device=device_of(capture),
     )
 
 

@@ -14,21 +14,25 @@ import numpy as np
 
 from opscope.errors import OpscopeError
 from opscope.ir import ROLE_ID, Capture, Column, Graph, Table, column, frozen, gaps_of
-from opscope.ir.facts import COSTS, KINDS, LIFETIMES, ORIGINS, PARAMETERS, VALUES
+from opscope.ir.facts import COSTS, KINDS, LIFETIMES, ORIGINS, PARAMETERS, SAVINGS, UTILIZATION, VALUES, WORK
 from opscope.ops import family_of, kinds_of
 
+from .costs.achieved import work_table
 from .costs.memory import Memory, activations_by_node
 from .costs.operators import CostTable
 from .costs.parameters import Parameters, first_users
 from .costs.stats import GraphStats
 from .diff import with_changes
 from .origins import Origin, origins
+from .savings import savings, tables_of
+from .times import measured_stages
+from .utilization import utilization, utilization_table, work_at
 
 Kind = TypeVar("Kind", bound=Capture)
 
 # Comparing takes about a second for 100,000 operators: stages of larger graphs are not compared on the way.
 MOST_COMPARED = 500_000
-_COMPUTED = (COSTS.name, LIFETIMES.name, PARAMETERS.name, KINDS.name)
+_COMPUTED = (COSTS.name, LIFETIMES.name, PARAMETERS.name, KINDS.name, SAVINGS.name, WORK.name, UTILIZATION.name)
 
 
 def annotate(capture: Kind, *, costs: bool = True) -> Kind:
@@ -60,6 +64,8 @@ def with_costs(capture: Kind) -> Kind:
     tables = {name: table for name, table in capture.tables.items() if table.fact not in _COMPUTED}
     counted = replace(capture, tables=tables, warnings=list(capture.warnings))
     seen: set[int] = set()
+    measured = set(measured_stages(capture))
+    kept: dict[int, GraphStats] = {}
     for number, stage in enumerate(capture.stages):
         if id(stage.graph) in seen:  # stages that do not differ share a graph, and what it costs
             continue
@@ -67,14 +73,29 @@ def with_costs(capture: Kind) -> Kind:
         for table in _kinds(number, stage.graph, capture.origin.framework):
             counted.add(table)
         try:
-            found = _tables(number, GraphStats(stage.graph, capture.origin.framework, gaps=gaps_of(capture, number)))
+            stats = GraphStats(stage.graph, capture.origin.framework, gaps=gaps_of(capture, number))
+            found = _tables(number, stats)
         except OpscopeError as error:
             warning = f"no costs for {stage.name}: {error}"
             counted.warnings += [warning] if warning not in counted.warnings else []
             continue
+        if number in measured:
+            kept[number] = stats
         for table in found:
             counted.add(table)
+    for table in _measured(capture, kept):
+        counted.add(table)
     return counted
+
+
+def _measured(capture: Capture, counted: dict[int, GraphStats]) -> Iterator[Table]:
+    """What a measured run made of its device, and where time could be won."""
+    for stage, stats in counted.items():
+        if (work := work_at(capture, stage, counted=stats)) is not None and len(work):
+            yield work_table(stage, work)
+    if (used := utilization(capture, counted=counted)) is not None:
+        yield utilization_table(used)
+    yield from tables_of(savings(capture, counted=counted))
 
 
 def with_origins(capture: Kind) -> Kind:

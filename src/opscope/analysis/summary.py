@@ -15,7 +15,9 @@ from opscope.ir.relations import Groups
 
 from .costs.operators import sum_by
 from .joining.by_size import memory_summary as memory_summary
+from .savings import described, savings
 from .times import in_seconds
+from .utilization import utilization
 from .weights import weights
 
 
@@ -29,6 +31,8 @@ def info(capture: Capture) -> dict[str, Any]:
         "breaks": _rows(capture, BREAKS.name),
         "recompiles": _rows(capture, RECOMPILES.name),
         **({"profile": found} if (found := profile(capture)) is not None else {}),
+        **({"utilization": used} if (used := utilization(capture)) is not None else {}),
+        **({"savings": described(capture, won)} if (won := savings(capture)) else {}),
         **({"memory": held} if (held := memory_summary(capture)) is not None else {}),
         "warnings": list(capture.warnings),
         "stages": [_stage(capture, number) for number in range(len(capture.stages))],

@@ -16,6 +16,8 @@ from rich.tree import Tree as Branches
 from opscope import ops
 from opscope.analysis import summary
 from opscope.analysis.costs.rollup import Tree
+from opscope.analysis.savings import Saving, described, savings
+from opscope.analysis.utilization import utilization
 from opscope.analysis.weights import Weight, weights
 from opscope.export.cost_tables import seconds, short
 from opscope.ir import PHASES, Capture, Graph, scope_label
@@ -38,6 +40,7 @@ _MOST_STAGES = 200
 _MOST_WARNINGS = 200
 _MOST_UNPLACED = 10
 _MOST_WEIGHTS = 40
+_MOST_SAVINGS = 12
 
 
 def console() -> Console:
@@ -59,6 +62,10 @@ def describe(capture: Capture, title: str) -> RenderableType:
         parts.append(_stage(capture, len(stages) - 1))
     if (measured := summary.profile(capture)) is not None:
         parts += [_heading("Profile", "what of it has a place in the graph"), _profile(measured)]
+    if (used := utilization(capture)) is not None:
+        parts += [_heading("Utilization", used["device"] or "peaks of this device are not known"), _utilization(used)]
+    if won := savings(capture):
+        parts += [_heading("Where time could be won", "at most; most first"), _savings(capture, won)]
     if (held := summary.memory_summary(capture)) is not None:
         parts += [_heading("Memory", "measured, when most was alive"), _memory(held)]
     warnings = capture.all_warnings()
@@ -157,6 +164,43 @@ def _profile(found: dict[str, Any]) -> RenderableType:
     for row in found["split"]:
         count = f" ({row['count']:,})" if row["count"] else ""
         grid.add_row(row["name"], f"{seconds(row['seconds'])}{count}: {row['explanation']}")
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _utilization(found: dict[str, Any]) -> RenderableType:
+    grid = _grid()
+    mark = "≥ " if found["at_least"] else ""
+
+    def share(name: str) -> str:
+        return f"{mark}{found[name]:.1%}" if found[name] is not None else "unknown"
+
+    if found["step_seconds"] is not None:
+        busy = found["busy_seconds"] / found["step_seconds"] if found["step_seconds"] else 0.0
+        grid.add_row("step", f"{seconds(found['step_seconds'])}, kernels ran {busy:.1%} of it")
+    if found["device"] is None:
+        names = ", ".join(found["reported"]) or "no device is named"
+        grid.add_row("device", f"{names}: its peaks are not known here, so there are no shares of them")
+        return Padding(grid, (0, 0, 0, 2))
+    grid.add_row("MFU", f"{share('mfu')} of the step, {share('mfu_busy')} while kernels ran")
+    grid.add_row("bandwidth", f"{share('bandwidth')} of the step, {share('bandwidth_busy')} while kernels ran")
+    grid.add_row("least time", f"{seconds(found['bound_seconds'])} for the same kernels at the device's peaks")
+    return Padding(grid, (0, 0, 0, 2))
+
+
+def _savings(capture: Capture, found: list[Saving]) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    for style in ("dim", "", ""):
+        grid.add_column(style=style)
+    for row in described(capture, found)[:_MOST_SAVINGS]:
+        at_most = seconds(row["at_most"]) if row["at_most"] is not None else "?"
+        where = " ".join(part for part in (row["module"], row["line"] or "") if part)
+        times = f" ×{row['count']:,}" if row["count"] > 1 else ""
+        about = f"{row['name']}{times}, {seconds(row['seconds'])}"
+        grid.add_row(
+            row["kind"], at_most, f"{about} ({cut(where, 70)}): {row['why']}" if where else f"{about}: {row['why']}"
+        )
+    if len(found) > _MOST_SAVINGS:
+        grid.add_row("", "", f"… and {len(found) - _MOST_SAVINGS} more (--json has all)")
     return Padding(grid, (0, 0, 0, 2))
 
 

@@ -33,6 +33,19 @@ FAMILIES = (
     *("pooling", "indexing", "movement", "recurrent", "optimizer", "random", "other"),
 )
 
+# What ran while a profile was taken: an operator of the graph, what it called inside, a named part of the program,
+# a step of it, a Python function, a call of the device's library; and on the device a kernel, a copy, the setting of
+# memory.
+EVENT_KINDS = ("operator", "call", "region", "step", "python", "launch", "kernel", "copy", "set")
+# Where it ran.
+TRACK_KINDS = ("thread", "stream")
+
+# Why time is lost, and how it could be won.
+SAVING_KINDS = (
+    *("launch-bound", "idle", "below-peak", "memory-bound", "small-kernels", "copies", "conversions"),
+    *("communication", "unknown-device"),
+)
+
 # Kinds of pairs of nodes, of sets of nodes, and of a framework's own texts. Captures may hold others too.
 LINK_KINDS = ("grad", "recompute", "alias", "control")
 GROUP_KINDS = ("kernel", "partition", "pattern")

@@ -13,7 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .enumerations import CHANGE_CLASSES, EVIDENCE, FAMILIES, GAP_TOUCHES, HOW, MEMORY_CLASSES, PHASES
+from .enumerations import (
+    CHANGE_CLASSES,
+    EVENT_KINDS,
+    EVIDENCE,
+    FAMILIES,
+    GAP_TOUCHES,
+    HOW,
+    MEMORY_CLASSES,
+    PHASES,
+    SAVING_KINDS,
+    TRACK_KINDS,
+)
 
 # What the rows of a table are: `op` is the name of an operator (a string of the pools), `row` nothing but a row.
 BY = ("node", "value", "scope", "group", "op", "row")
@@ -87,6 +98,90 @@ SPLIT = Fact(
         Field("time", "how long", "time"),
         Field("count", "of how many pieces of work, or gaps between them"),
         Field("explanation", "how it is counted", holds="text"),
+    ),
+)
+EVENTS = Fact(
+    "events",
+    "What ran when in a measured profile, by what of the graph it belongs to; a row: nothing of the graph.",
+    ("node", "scope", "group:kernel", "group:copy", "row"),
+    (
+        Field("start", "when it began, from the beginning of the profile", "time"),
+        Field("time", "how long it took", "time"),
+        Field("track", "where it ran: a row of `tracks`", least=0),
+        Field("name", "what it is called: a row of `event_names`", least=0),
+        Field("kind", "what it is", members=EVENT_KINDS),
+        Field("delay", "of work on a device: from the beginning of the call that started it", "time", optional=True),
+        Field("launched on", "the track of that call", optional=True),
+    ),
+    of="stage",
+)
+TRACKS = Fact(
+    "tracks",
+    "The threads and streams of a measured profile.",
+    ("row",),
+    (
+        Field("name", "its name", holds="text"),
+        Field("kind", "what it is", members=TRACK_KINDS),
+        Field("device", "the number of its device, of a stream"),
+        Field("left out", "how many events of it the capture does not hold"),
+    ),
+    of="stage",
+)
+EVENT_NAMES = Fact(
+    "event_names",
+    "What the events of a measured profile are called, each name once.",
+    ("row",),
+    (Field("name", "the name", holds="text"),),
+    of="stage",
+)
+DEVICES = Fact(
+    "devices",
+    "The devices that a profile was taken on, as the profiler describes them.",
+    ("row",),
+    (
+        Field("number", "by which streams name it"),
+        Field("name", "what it is", holds="text"),
+    ),
+    of="stage",
+)
+SAVINGS = Fact(
+    "savings",
+    "Where time could be won in a measured run: what was found, by which rule, and how much it is at most.",
+    ("row",),
+    (
+        Field("kind", "what is found", members=SAVING_KINDS),
+        Field("name", "what it is about", holds="text"),
+        Field("time", "how long it took", "time"),
+        Field("most", "what it would save at most; not known: nobody can say", "time"),
+        Field("count", "how many kernels, gaps or copies it is about"),
+        Field("nodes", "the operators that it is about, the most expensive first", refers="node", holds="lists"),
+        Field("why", "the rule that found it, with its figures", holds="text"),
+    ),
+)
+WORK = Fact(
+    "work",
+    "Pieces of work that were measured, by the first operator of each: what ran together, and what that costs.",
+    ("node",),
+    (
+        Field("time", "how long it took: all kernels that are of just these operators", "time"),
+        Field("macs", "multiply-accumulates; not known where an operator's cost is not", "MACs"),
+        Field("causal", "the same without what causal masks hide", "MACs"),
+        Field("other", "all other floating-point operations", "FLOPs"),
+        Field("bytes", "what it reads from memory and writes to it", "B"),
+        Field("kernels", "how many kernels it is; 0: only the operator was measured"),
+        Field("nodes", "its operators", refers="node", holds="lists"),
+    ),
+)
+UTILIZATION = Fact(
+    "utilization",
+    "What a measured step made of its device.",
+    ("row",),
+    (
+        Field("name", "the figure, as `Capture.utilization` calls it", holds="text"),
+        Field("share", "of the device's peak", optional=True),
+        Field("time", "seconds", "time", optional=True),
+        Field("device", "the device; empty: its peaks are not known", holds="text"),
+        Field("at least", "the cost of some operators is not known"),
     ),
 )
 BLOCKS = Fact(
@@ -335,7 +430,27 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
     {
         fact.name: fact
         for fact in (
-            *(TIMES, PROFILE, SPLIT, BLOCKS, COSTS, LIFETIMES, PARAMETERS, KINDS, VALUES, ORIGINS, GRADIENTS, IDS),
+            *(
+                TIMES,
+                PROFILE,
+                SPLIT,
+                EVENTS,
+                TRACKS,
+                EVENT_NAMES,
+                DEVICES,
+                SAVINGS,
+                WORK,
+                UTILIZATION,
+                BLOCKS,
+                COSTS,
+                LIFETIMES,
+                PARAMETERS,
+                KINDS,
+                VALUES,
+                ORIGINS,
+                GRADIENTS,
+                IDS,
+            ),
             *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES, OWN),
         )
     }

@@ -7,11 +7,12 @@ import { MEMORY_CLASSES } from '../wire/facts.ts';
 import type { CostFigure, Costs, Figure } from './cost.ts';
 import { row } from '../wire/csr.ts';
 import type { AliveRow, CostMap, MemoryLine, RoofPoint, Roofs, Totals } from './messages.ts';
-import { standing, type Device } from './roofs.ts';
-import { runs, Timeline } from './timeline.ts';
+import { standing, type Device, type Work } from './roofs.ts';
+import { runs, MemoryUse } from './memory.ts';
 import { layTreemap } from './treemap.ts';
 import { groupClass, groupTitle } from './tree.ts';
 import type { View } from './view.ts';
+import { dtypeOf, piecesOf, reached, type Pieces } from './work.ts';
 
 const MOST_NODES = 2000; // of one point
 
@@ -132,7 +133,7 @@ export function totals(view: View): Totals | null {
   const sum = (figure: CostFigure) => costs.of(figure).reduce((total, value) => (value > 0 ? total + value : total), 0);
   let atLeast = costs.gaps.of('macs').length > 0;
   for (let node = 0; node < costs.nodes && !atLeast; node++) atLeast = costs.atLeast(node);
-  const line = timeline(costs);
+  const line = memoryOf(costs);
   return {
     macs: sum('macs'),
     other: sum('other'),
@@ -144,18 +145,18 @@ export function totals(view: View): Totals | null {
   };
 }
 
-const lines = new WeakMap<Costs, Timeline>();
+const lines = new WeakMap<Costs, MemoryUse>();
 
-function timeline(costs: Costs): Timeline {
+function memoryOf(costs: Costs): MemoryUse {
   let line = lines.get(costs);
-  if (!line) lines.set(costs, (line = new Timeline(costs.storages, costs.nodes)));
+  if (!line) lines.set(costs, (line = new MemoryUse(costs.storages, costs.nodes)));
   return line;
 }
 
 export function memoryLine(view: View, first: number, last: number, columns: number): MemoryLine | null {
   const { costs } = view.metrics;
   if (!costs) return null;
-  const line = timeline(costs);
+  const line = memoryOf(costs);
   const end = Math.min(last, line.steps);
   const at = line.columns(Math.max(0, first), end, columns);
   return {
@@ -182,7 +183,7 @@ export function alive(
   if (!costs) return { rows: [], count: 0, bytes: 0, op: '', where: '' };
   const { graph, capture, types } = view;
   const { storages } = costs;
-  const found = timeline(costs).alive(step, most);
+  const found = memoryOf(costs).alive(step, most);
   const rows = found.places.map((place): AliveRow => {
     const value = storages.value[place]!;
     const producer = graph.producer[value]!;
@@ -226,20 +227,52 @@ export function steps(view: View, items: number[]): number[] {
   return runs(Int32Array.from(nodes).sort());
 }
 
-export function roofs(view: View, device: Device): Roofs | null {
+/** What stands on the roofline by itself: an operator, or what was measured together. */
+interface Piece extends Work {
+  node: number;
+  nodes: number[];
+  took: number;
+}
+
+/** Pieces of measured work, and the operators that are in none. */
+function* piecesIn(view: View, costs: Costs, pieces: Pieces | null): Generator<Piece> {
+  const [macs, other, bytes] = [costs.of('macs'), costs.of('other'), costs.of('bytes')];
+  const inPiece = new Set<number>();
+  for (let i = 0; pieces && i < pieces.count; i++) {
+    const nodes = pieces.nodes[i]!;
+    for (const node of nodes) inPiece.add(node);
+    if (view.tree.home[nodes[0]!]! < 0) continue;
+    const dtype = dtypeOf(view, nodes[0]!);
+    yield {
+      node: nodes[0]!,
+      nodes,
+      took: pieces.seconds[i]!,
+      macs: pieces.causal[i]!,
+      other: pieces.other[i]!,
+      bytes: pieces.bytes[i]!,
+      dtype,
+    };
+  }
+  for (const node of counted(view, costs))
+    if (!inPiece.has(node))
+      yield { node, nodes: [node], took: NaN, macs: macs[node]!, other: other[node]!, bytes: bytes[node]!, dtype: dtypeOf(view, node) };
+}
+
+export async function roofs(view: View, device: Device): Promise<Roofs | null> {
   const { graph, metrics, capture } = view;
   const { costs } = metrics;
   if (!costs) return null;
-  const [macs, other, bytes] = [costs.of('macs'), costs.of('other'), costs.of('bytes')];
+  const pieces = await piecesOf(view);
   const points = new Map<string, RoofPoint>();
   const dtypes = new Map<string, number>();
-  const out: Roofs = { points: [], dtypes: [], seconds: 0, byMemory: 0, moving: 0, movingSeconds: 0, unknown: 0, endless: 0 };
-  for (const node of counted(view, costs)) {
-    const work = { macs: macs[node]!, other: other[node]!, bytes: bytes[node]!, dtype: dtypeOf(view, node) };
+  const none = { moving: 0, movingSeconds: 0, unknown: 0, endless: 0 };
+  const out: Roofs = { points: [], dtypes: [], seconds: 0, byMemory: 0, reached: await reached(view, [], device), ...none };
+  for (const work of piecesIn(view, costs, pieces)) {
     const isUnknown = Number.isNaN(work.macs) || Number.isNaN(work.bytes);
     // Of an operator that is not known, what it moves is the least it takes.
     for (const part of ['macs', 'other', 'bytes'] as const) work[part] ||= 0;
     const place = standing(work, device);
+    const { node } = work;
     out.seconds += place.seconds;
     if (place.byMemory) out.byMemory += place.seconds;
     if (isUnknown) {
@@ -261,28 +294,26 @@ export function roofs(view: View, device: Device): Roofs | null {
     if (point) {
       point.count++;
       point.seconds += place.seconds;
-      if (point.nodes.length < MOST_NODES) point.nodes.push(node);
+      point.took += work.took;
+      if (point.nodes.length < MOST_NODES) point.nodes.push(...work.nodes);
     } else
       points.set(key, {
         ...place,
         x: place.intensity,
         y: place.speed,
-        op: view.titles.of(node),
+        op: view.titles.of(node) + (work.nodes.length > 1 ? ` +${work.nodes.length - 1}` : ''),
         full: capture.pools.strings.at(graph.op[node]!),
         phase: graph.phase[node]!,
         flops: 2 * work.macs + work.other,
         bytes: work.bytes,
         dtype: work.dtype,
-        nodes: [node],
+        nodes: [...work.nodes],
         count: 1,
+        took: work.took,
       });
   }
-  out.points = [...points.values()].sort((a, b) => b.seconds - a.seconds);
+  const weight = ({ took, seconds }: RoofPoint) => (Number.isNaN(took) ? seconds : took);
+  out.points = [...points.values()].sort((a, b) => weight(b) - weight(a));
   out.dtypes = [...dtypes].sort((a, b) => b[1] - a[1]).map(([dtype]) => dtype);
   return out;
-}
-
-function dtypeOf({ outputs, graph, capture }: View, node: number): string {
-  const value = row(outputs, node)[0];
-  return value === undefined ? 'float32' : capture.pools.types.dtype.at(graph.type[value]!);
 }

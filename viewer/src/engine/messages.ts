@@ -1,5 +1,6 @@
 // What the page and the engine (in its worker) say to each other. All heavy work is the engine's.
 
+import type { Reached } from './work.ts';
 import type { Ribbon } from '../picture/changes.ts';
 import type { Scene } from '../scene.ts';
 import type { LinkKind, MemoryClass } from '../wire/facts.ts';
@@ -239,9 +240,11 @@ export interface RoofPoint {
   dtype: string;
   nodes: number[];
   count: number;
+  took: number; // measured seconds of all of them; NaN: they were not measured
 }
 
 export interface Roofs {
+  reached: Reached | null; // what was measured of all
   points: RoofPoint[];
   dtypes: string[]; // of products, those that take longest first
   seconds: number; // one after the other

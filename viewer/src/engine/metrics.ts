@@ -14,6 +14,7 @@ const OUTPUT = 'output size';
 const WRITTEN = 'written inside';
 const KERNELS = 'kernels';
 export const TIME = 'time'; // measured
+export const CPU_TIME = 'CPU time'; // of operators' calls, where a profile tells it from the time on a device
 const INTENSITY = 'intensity';
 const COSTS: Record<string, CostFigure> = {
   MACs: 'macs',
@@ -28,6 +29,7 @@ export class Metrics {
   columns: string[];
   private made: Csr | undefined;
   private times: (number | null)[] = []; // by kernel
+  private cpuTimes: (number | null)[] = []; // by operator
   private nodeTimes: (number | null)[] | null = null;
   /** The measured times have been read. */
   readonly measured: Promise<void>;
@@ -63,7 +65,15 @@ export class Metrics {
     const causal = Costs.hasCausal(capture) ? ['causal MACs'] : [];
     const costs = Costs.has(capture) ? ['MACs', ...causal, 'other FLOPs', 'bytes read', 'bytes written', INTENSITY] : [];
     // What was measured says most.
-    return [...(timed ? [TIME] : []), ...costs, OUTPUT, ...(costs.length ? ['parameters'] : []), ...(fused ? [KERNELS] : [])];
+    const onCpu = fused && capture.manifest.tables.some(({ fact, units }) => fact === FACTS.times.name && 'cpu' in units);
+    return [
+      ...(timed ? [TIME] : []),
+      ...(onCpu ? [CPU_TIME] : []),
+      ...costs,
+      OUTPUT,
+      ...(costs.length ? ['parameters'] : []),
+      ...(fused ? [KERNELS] : []),
+    ];
   }
 
   /** What is known of an operator's cost: exact, zero, estimated, unknown; empty where it is counted at another. */
@@ -128,6 +138,11 @@ export class Metrics {
       if (!times || !unit) continue;
       const table = await this.capture.stored(index);
       const values = table.numbers(FACTS.times.columns.time);
+      if (by === 'node' && table.has(FACTS.times.columns.cpu)) {
+        const cpu = table.numbers(FACTS.times.columns.cpu);
+        const cpuUnit = TIME_UNITS[units.cpu!] ?? 1;
+        table.int32('index').forEach((at, i) => (this.cpuTimes[at] = Number.isNaN(cpu[i]!) ? null : cpu[i]! * cpuUnit));
+      }
       table.int32('index').forEach((at, i) => (times[at] = Number.isNaN(values[i]!) ? null : values[i]! * unit));
     }
   }
@@ -199,6 +214,7 @@ export class Metrics {
       const value = this.costs.of(figure)[node]!;
       return Number.isNaN(value) ? null : value;
     }
+    if (name === CPU_TIME) return this.cpuTimes[node] ?? null;
     if (name === TIME && this.nodeTimes) return this.nodeTimes[node] ?? null;
     if (!this.kernelsOf) return null;
     const kernels = row(this.kernelsOf, node);

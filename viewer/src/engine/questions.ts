@@ -16,8 +16,10 @@ import { completions, found } from './searching.ts';
 import { edgeTensors, tensorFacts } from './tensors.ts';
 import { numbers } from './numbers.ts';
 import { playback } from './playback.ts';
+import { timelineAt, timelineInfo, timelineMark, timelineOverview, timelineSpan, timelineWindow } from './timeline/timeline.ts';
 import { values } from './values.ts';
 import type { View } from './view.ts';
+import { deviceNames, reached, savings } from './work.ts';
 
 interface Manner {
   counted?: boolean; // what operators cost and took is read before it is answered: the first picture does not wait for that
@@ -82,7 +84,17 @@ export const QUESTIONS = {
   alive: question(alive, COUNTED),
   steps: question(steps, COUNTED),
   roofs: question(roofs, COUNTED),
+  reached: question(reached, COUNTED),
+  deviceNames: question(deviceNames),
+  savings: question(savings),
   totals: question(totals, COUNTED),
+  // the measured profile
+  timelineInfo: question(timelineInfo),
+  timelineWindow: question(timelineWindow, MOVES),
+  timelineOverview: question(timelineOverview, MOVES),
+  timelineMark: question(timelineMark),
+  timelineSpan: question(timelineSpan),
+  timelineAt: question(timelineAt),
   values: question(values),
   numbers: question(numbers),
   compiling: question(compiling),

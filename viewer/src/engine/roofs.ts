@@ -8,6 +8,7 @@ export interface Device {
   bandwidth: number; // bytes/s
   memory: number; // bytes
   source: string;
+  reported?: string; // a pattern of what profilers call it; empty: none is known
 }
 
 export function peakOf(device: Device, dtype: string): number {

@@ -28,7 +28,7 @@ import { outline, pickKernel, pickLine, select, stepResult } from './selecting.t
 import { makePanels, showSides } from './sides.ts';
 import { SplitPane } from './split.ts';
 import { showStageBar } from './stagebar.ts';
-import { pickChange } from './staging.ts';
+import { goToNodes, pickChange } from './staging.ts';
 import { showTip } from './tip.ts';
 
 /** The page in `root`, and its handle for scripts. */
@@ -37,6 +37,7 @@ export function openPage(root: HTMLElement, client: Client, services: Services):
   const split = new SplitPane(page);
   const act: Acts = {
     select: (items) => page.run(select(page, items, true)),
+    nodes: (stage, nodes) => page.run(goToNodes(page, stage, nodes)),
     toggle: (item) => page.run(toggle(page, item)),
     menu: (item, at) => page.run(menuOf(page, item, at)),
     bookmark: (mark) => page.run(goToBookmark(page, mark)),

@@ -9,6 +9,7 @@ import './source.ts';
 import './listing.ts';
 import './kernelcode.ts';
 import './compiling.ts';
+import './timeline.ts';
 import './cost.ts';
 import './table.ts';
 import './values.ts';

@@ -8,14 +8,14 @@ import { Value } from '../state/store.ts';
 import { h, replace } from '../widgets/dom.ts';
 import { register } from './panel.ts';
 import { RooflineChart, type RooflineCalls } from './roofline.ts';
-import { MemoryChart, type TimelineCalls } from './timeline.ts';
+import { MemoryChart, type MemoryCalls } from './memory.ts';
 import { FIGURES, Treemap, type TreemapCalls } from './treemap.ts';
 
 const VIEWS = ['treemap', 'memory', 'roofline'] as const;
 type CostView = (typeof VIEWS)[number];
 
-interface CostCalls extends TreemapCalls, Omit<TimelineCalls, 'line'>, Omit<RooflineCalls, 'nodes'> {
-  line: TimelineCalls['line'];
+interface CostCalls extends TreemapCalls, Omit<MemoryCalls, 'line'>, Omit<RooflineCalls, 'nodes'> {
+  line: MemoryCalls['line'];
   changed(): void; // the address
 }
 
@@ -94,7 +94,7 @@ class CostPanel {
   // -- the state, for the URL and for scripts -------------------------------------------------------------
 
   get state(): string {
-    const more = { treemap: [this.treemap.figure], memory: [], roofline: [this.roofline.device, this.roofline.by] }[this.view];
+    const more = { treemap: [this.treemap.figure], memory: [], roofline: [this.roofline.shownDevice, this.roofline.by] }[this.view];
     return [this.view, ...more].join('.');
   }
 
@@ -109,7 +109,7 @@ class CostPanel {
   describe(): Record<string, unknown> {
     const { map } = this.treemap;
     const { line, listed } = this.memory;
-    const { roofs, device } = this.roofline;
+    const { roofs, shownDevice: device } = this.roofline;
     if (this.view === 'treemap')
       return {
         view: this.view,
@@ -147,6 +147,8 @@ register({
         alive: (...args) => client.alive(...args),
         steps: (items) => client.steps(items),
         roofs: (device) => client.roofs(device),
+        reached: (items, device) => client.reached(items, device),
+        names: () => client.deviceNames(),
         select: (items) => act.select(items),
         hover: (items) => act.outline(items),
         isTimed: () => state.info.get()?.metrics.includes('time') === true,

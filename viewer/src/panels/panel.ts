@@ -12,6 +12,8 @@ import type { Words } from '../state/words.ts';
 export interface Acts {
   /** Select items, and bring them into view. */
   select(items: number[]): void;
+  /** The same for operators of a stage, by number. */
+  nodes(stage: number, nodes: number[]): void;
   /** Expand or collapse a group. */
   toggle(item: number): void;
   /** The menu of an item, at a place of the window. */

@@ -4,6 +4,7 @@ import type { Theme } from '../draw/theme.ts';
 import { percent, plain, secondsText, shortNumber, bytesText } from '../text/figures.ts';
 import type { RoofPoint, Roofs } from '../engine/messages.ts';
 import { peakOf, type Device } from '../engine/roofs.ts';
+import type { Reached } from '../engine/work.ts';
 import { PHASES } from '../scene.ts';
 import type { Words } from '../state/words.ts';
 import { BOLD, Chart, FONT } from '../widgets/chart.ts';
@@ -28,9 +29,16 @@ const KINDS: [light: string, dark: string][] = [
 export interface RooflineCalls {
   roofs(device: Device): Promise<Roofs | null>;
   nodes(items: number[]): Promise<number[]>; // runs of operators
+  reached(items: number[], device: Device): Promise<Reached | null>;
+  names(): Promise<string[]>; // of the devices that were measured
   select(items: number[]): void;
   hover(items: number[]): void;
   run(work: Promise<unknown>): void;
+}
+
+/** FLOP/s that were reached; 0: nothing was measured. */
+function achieved(point: RoofPoint): number {
+  return point.took > 0 ? (point.flops * point.count) / point.took : 0;
 }
 
 export class RooflineChart {
@@ -38,7 +46,10 @@ export class RooflineChart {
   private chart = new Chart(() => this.calls.run(this.show()));
   private note = h('div', { class: 'roof-note' });
   readonly element = this.chart.element;
-  device = 'h100';
+  device = ''; // empty: the one that was measured
+  /** Of what is selected. */
+  private reached: Reached | null = null;
+  private names: string[] = [];
   by: 'phase' | 'kind' = 'phase';
   roofs: Roofs | null = null;
   private hovered = -1;
@@ -63,14 +74,26 @@ export class RooflineChart {
   }
 
   private get chosen(): Device | undefined {
-    return this.devices.find((device) => device.name === this.device) ?? this.devices[0];
+    return this.devices.find(({ name }) => name === (this.device || this.measuredOn || 'h100')) ?? this.devices[0];
+  }
+
+  /** Of the device that is shown. */
+  get shownDevice(): string {
+    return this.chosen?.name ?? '';
+  }
+
+  /** The one device that the profile names, where its peaks are known. */
+  private get measuredOn(): string {
+    const called = this.names.length === 1 ? this.names[0]!.toLowerCase().trim().replace(/\s+/g, ' ') : '';
+    const known = this.devices.find(({ reported }) => reported && new RegExp(`^(?:${reported})$`).test(called));
+    return called && known ? known.name : '';
   }
 
   async show(theme = this.theme): Promise<void> {
     this.theme = theme;
+    this.names = await this.calls.names();
     const device = this.chosen;
     if (!this.chart.measure() || !device) return;
-    this.device = device.name;
     this.roofs = await this.calls.roofs(device);
     this.hovered = -1;
     if (this.roofs) {
@@ -103,14 +126,20 @@ export class RooflineChart {
       return false;
     };
     if (runs.length) points.forEach((point, i) => point.nodes.some(inside) && this.marked.add(i));
+    const device = this.chosen;
+    this.reached = device && selection.length && this.roofs?.reached ? await this.calls.reached(selection, device) : null;
+    this.redrawHead();
     this.draw();
   }
 
   private frame(roofs: Roofs, device: Device): void {
     // What takes next to no time may be at the edge.
-    const telling = roofs.points.filter((point, i) => i < 20 || point.seconds > 1e-4 * roofs.seconds);
+    const took = roofs.reached?.seconds ?? 0;
+    const telling = roofs.points.filter(
+      (point, i) => i < 20 || (took > 0 ? point.took > 1e-3 * took : point.seconds > 1e-4 * roofs.seconds),
+    );
     const xs = telling.map((point) => Math.log10(point.x));
-    const ys = telling.map((point) => Math.log10(point.y));
+    const ys = telling.flatMap((point) => [point.y, achieved(point)].filter((y) => y > 0).map(Math.log10));
     const top = Math.max(...this.levels(roofs, device).map(([, flops]) => flops));
     const ridge = Math.log10(top / device.bandwidth);
     let [x0, x1, y0] = [Infinity, -Infinity, Infinity];
@@ -182,17 +211,34 @@ export class RooflineChart {
       ),
       h('span', { class: 'grow' }),
       left.length ? h('span', { class: 'chart-facts', title: left.join('\n') }, words.costs.notDrawn(left.length, left[0]!)) : null,
-      roofs &&
-        h(
-          'b',
-          { class: 'chart-total', title: words.costs.leastHelp },
-          `≥ ${secondsText(roofs.seconds)}`,
-          h('span', { class: 'chart-facts' }, ` ${words.costs.boundByMemory(percent(roofs.byMemory, roofs.seconds))}`),
-        ),
+      roofs && this.total(roofs),
     );
     this.redrawNote();
     const sum = roofs ? `≥ ${secondsText(roofs.seconds)}` : '';
     this.chart.canvas.setAttribute('aria-label', `${words.costs.views.roofline}. ${device.title}. ${sum}. ${words.costs.roofKeys}`);
+  }
+
+  /** What was made of the device, of the selection or of all; where nothing was measured, the least time. */
+  private total(roofs: Roofs): HTMLElement {
+    const { costs } = this.words();
+    const reached = this.reached?.seconds ? this.reached : roofs.reached;
+    if (!reached?.seconds)
+      return h(
+        'b',
+        { class: 'chart-total', title: costs.leastHelp },
+        `≥ ${secondsText(roofs.seconds)}`,
+        h('span', { class: 'chart-facts' }, ` ${costs.boundByMemory(percent(roofs.byMemory, roofs.seconds))}`),
+      );
+    const share = (part: number) => percent(part, reached.seconds);
+    return h(
+      'b',
+      {
+        class: 'chart-total',
+        title: `${costs.reachedHelp}${reached.unknown ? `\n${costs.reachedUnknown(secondsText(reached.unknown))}` : ''}`,
+      },
+      `${reached === this.reached ? `${costs.ofSelection} ` : ''}${secondsText(reached.seconds)}`,
+      h('span', { class: 'chart-facts' }, ` ${costs.reached(share(reached.bound), share(reached.products), share(reached.memory))}`),
+    );
   }
 
   /** What the device can do, where that is written, and what the colours mean: in the corner that has no points. */
@@ -213,6 +259,9 @@ export class RooflineChart {
       h('b', {}, device.title),
       h('div', {}, [...speeds, `${bytesText(device.bandwidth)}/s`].join(' · ')),
       h('div', { class: 'dim' }, device.source),
+      this.names.length && this.measuredOn !== device.name
+        ? h('div', { class: 'chart-warning' }, words.costs.otherDevice(this.names.join(', ')))
+        : null,
       ...keys.map(([name, colour]) => h('div', { class: 'key' }, h('i', { style: `background:${colour}` }), name)),
     );
   }
@@ -230,16 +279,19 @@ export class RooflineChart {
   }
 
   private radius(point: RoofPoint): number {
-    return 3 + 22 * Math.sqrt(point.seconds / Math.max(this.roofs!.seconds, 1e-30));
+    const { seconds, reached } = this.roofs!;
+    const isMeasured = reached !== null && reached.seconds > 0;
+    return 3 + 22 * Math.sqrt((isMeasured ? point.took || 0 : point.seconds) / Math.max(isMeasured ? reached.seconds : seconds, 1e-30));
   }
 
   /** Where the points are, for scripts. */
-  places(): { op: string; nodes: number[]; x: number; y: number }[] {
+  places(): { op: string; nodes: number[]; x: number; y: number; took: number }[] {
     return (this.roofs?.points ?? []).map((point) => ({
       op: point.op,
       nodes: point.nodes,
       x: this.x(Math.log10(point.x)),
-      y: this.y(Math.log10(point.y)),
+      y: this.y(Math.log10(achieved(point) || point.y)),
+      took: point.took,
     }));
   }
 
@@ -247,7 +299,7 @@ export class RooflineChart {
   private at(px: number, py: number): number {
     const points = this.roofs?.points ?? [];
     for (let i = points.length - 1; i >= 0; i--) {
-      const [dx, dy] = [px - this.x(Math.log10(points[i]!.x)), py - this.y(Math.log10(points[i]!.y))];
+      const [dx, dy] = [px - this.x(Math.log10(points[i]!.x)), py - this.y(Math.log10(achieved(points[i]!) || points[i]!.y))];
       if (dx * dx + dy * dy <= Math.max(5, this.radius(points[i]!)) ** 2) return i;
     }
     return -1;
@@ -274,6 +326,9 @@ export class RooflineChart {
       `${shortNumber(point.flops)}FLOPs · ${bytesText(point.bytes)} · ${shortNumber(point.x)} FLOP/B`,
       `${shortNumber(point.y)}FLOP/s · ≥ ${secondsText(point.seconds)} (${percent(point.seconds, this.roofs!.seconds)})`,
       point.byMemory ? words.costs.memoryBound : words.costs.computeBound,
+      ...(point.took > 0
+        ? [words.costs.took(secondsText(point.took), percent(point.seconds, point.took), `${shortNumber(achieved(point))}FLOP/s`)]
+        : []),
     ]);
   }
 
@@ -289,7 +344,7 @@ export class RooflineChart {
     const from = [...this.marked][0] ?? (step > 0 ? -1 : points.length);
     const to = Math.max(0, Math.min(points.length - 1, from + step));
     this.pick(to);
-    this.describe(to, this.x(Math.log10(points[to]!.x)), this.y(Math.log10(points[to]!.y)));
+    this.describe(to, this.x(Math.log10(points[to]!.x)), this.y(Math.log10(achieved(points[to]!) || points[to]!.y)));
     event.preventDefault();
     event.stopPropagation();
   }
@@ -330,7 +385,8 @@ export class RooflineChart {
     context.rect(LEFT, 0, right - LEFT + RIGHT, bottom);
     context.clip();
     roofs.points.forEach((point, i) => {
-      const [x, y, r] = [this.x(Math.log10(point.x)), this.y(Math.log10(point.y)), this.radius(point)];
+      const [x, y, r] = [this.x(Math.log10(point.x)), this.y(Math.log10(achieved(point) || point.y)), this.radius(point)];
+      if (point.took > 0) this.drawBound(context, point, x, y, this.marked.size > 0 && !this.marked.has(i));
       context.globalAlpha = this.marked.size && !this.marked.has(i) ? 0.25 : 0.68;
       context.fillStyle = this.colour(point);
       context.beginPath();
@@ -348,12 +404,26 @@ export class RooflineChart {
       context.strokeStyle = colour;
       context.lineWidth = width;
       context.beginPath();
-      context.arc(this.x(Math.log10(point.x)), this.y(Math.log10(point.y)), this.radius(point) + 1.5, 0, 7);
+      context.arc(this.x(Math.log10(point.x)), this.y(Math.log10(achieved(point) || point.y)), this.radius(point) + 1.5, 0, 7);
       context.stroke();
     };
     for (const i of this.marked) ring(i, theme.selected, 2.5);
     ring(this.hovered, theme.text, 1.5);
     context.restore();
+  }
+
+  /** From what was reached up to what is possible. */
+  private drawBound(context: CanvasRenderingContext2D, point: RoofPoint, x: number, y: number, isDim: boolean): void {
+    const top = this.y(Math.log10(point.y));
+    context.globalAlpha = isDim ? 0.12 : 0.55;
+    context.strokeStyle = this.colour(point);
+    context.lineWidth = 1;
+    context.beginPath();
+    context.moveTo(x, y);
+    context.lineTo(x, top);
+    context.moveTo(x - 4, top);
+    context.lineTo(x + 4, top);
+    context.stroke();
   }
 
   private drawRoofs(context: CanvasRenderingContext2D, roofs: Roofs, device: Device, bottom: number): void {

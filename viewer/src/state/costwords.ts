@@ -65,6 +65,13 @@ export const COSTS_EN = {
   computeBound: 'compute-bound',
   intensityAxis: 'FLOPs per byte',
   ridge: (at: string) => `ridge: ${at} FLOP/B`,
+  took: (time: string, share: string, speed: string) => `measured ${time}: ${speed}, ${share} of what is possible`,
+  reached: (bound: string, mfu: string, memory: string) => `${bound} of what is possible · MFU ${mfu} · bandwidth ${memory}`,
+  reachedHelp:
+    'While kernels ran: the least time of the same work; its products at the peak (MFU); its bytes at the bandwidth. Above 100 %: the data were still in a cache.',
+  reachedUnknown: (time: string) => `Left out, because its cost is unknown: ${time}`,
+  ofSelection: 'Selected:',
+  otherDevice: (name: string) => `Measured on ${name}: shares of another device mean little`,
 };
 
 export const COSTS_ZH: typeof COSTS_EN = {
@@ -141,4 +148,10 @@ export const COSTS_ZH: typeof COSTS_EN = {
   computeBound: '计算受限',
   intensityAxis: '每字节 FLOPs',
   ridge: (at) => `脊点：${at} FLOP/B`,
+  took: (time, share, speed) => `实测 ${time}：${speed}，为理论上限的 ${share}`,
+  reached: (bound, mfu, memory) => `达到上限的 ${bound} · MFU ${mfu} · 带宽 ${memory}`,
+  reachedHelp: '内核运行期间：同样工作的最短时间、矩阵乘以峰值计算（MFU）、读写以带宽计算所占的比例。超过 100 %：数据仍在缓存中。',
+  reachedUnknown: (time) => `开销未知、未计入：${time}`,
+  ofSelection: '所选：',
+  otherDevice: (name) => `在 ${name} 上实测：与其他设备相比意义不大`,
 };

@@ -56,7 +56,7 @@ export class Chart {
     this.tip.classList.add('on');
     const { offsetWidth, offsetHeight } = this.tip;
     const left = x + 14 + offsetWidth > this.width ? Math.max(0, x - 14 - offsetWidth) : x + 14;
-    const top = Math.max(0, Math.min(y + 14, this.height - offsetHeight - 2));
+    const top = y + 14 + offsetHeight > this.height ? Math.max(0, Math.min(y - 12 - offsetHeight, this.height - offsetHeight - 2)) : y + 14;
     this.tip.style.transform = `translate(${left}px, ${top}px)`;
   }
 

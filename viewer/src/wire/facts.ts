@@ -42,6 +42,15 @@ export type GroupKind = (typeof GROUP_KINDS)[number];
 export const LISTING_KINDS = ['table', 'code', 'native', 'signature', 'symbols', 'breaks'] as const;
 export type ListingKind = (typeof LISTING_KINDS)[number];
 
+export const EVENT_KINDS = ['operator', 'call', 'region', 'step', 'python', 'launch', 'kernel', 'copy', 'set'] as const;
+export type EventKind = (typeof EVENT_KINDS)[number];
+
+export const TRACK_KINDS = ['thread', 'stream'] as const;
+export type TrackKind = (typeof TRACK_KINDS)[number];
+
+export const SAVING_KINDS = ['launch-bound', 'idle', 'below-peak', 'memory-bound', 'small-kernels', 'copies', 'conversions', 'communication', 'unknown-device'] as const;
+export type SavingKind = (typeof SAVING_KINDS)[number];
+
 /** Bits of one element, by every spelling of a dtype in lower case; only dtypes of a fixed size. */
 export const DTYPE_BITS: Readonly<Record<string, number>> = {
   bool: 8,
@@ -219,6 +228,20 @@ export const FACTS = {
   profile: { name: 'profile', by: ['row'], of: 'graph', columns: { evidence: 'column evidence', name: 'column name', reason: 'column reason', kernels: 'column kernels', time: 'column time', 'with module': 'column with module', 'with line': 'column with line' } },
   /** Where the time of a profiled run went: work, overlap, and why devices were idle. */
   split: { name: 'split', by: ['row'], of: 'graph', columns: { name: 'column name', time: 'column time', count: 'column count', explanation: 'column explanation' } },
+  /** What ran when in a measured profile, by what of the graph it belongs to; a row: nothing of the graph. */
+  events: { name: 'events', by: ['node', 'scope', 'group:kernel', 'group:copy', 'row'], of: 'stage', columns: { start: 'column start', time: 'column time', track: 'column track', name: 'column name', kind: 'column kind', delay: 'column delay', 'launched on': 'column launched on' } },
+  /** The threads and streams of a measured profile. */
+  tracks: { name: 'tracks', by: ['row'], of: 'stage', columns: { name: 'column name', kind: 'column kind', device: 'column device', 'left out': 'column left out' } },
+  /** What the events of a measured profile are called, each name once. */
+  event_names: { name: 'event_names', by: ['row'], of: 'stage', columns: { name: 'column name' } },
+  /** The devices that a profile was taken on, as the profiler describes them. */
+  devices: { name: 'devices', by: ['row'], of: 'stage', columns: { number: 'column number', name: 'column name' } },
+  /** Where time could be won in a measured run: what was found, by which rule, and how much it is at most. */
+  savings: { name: 'savings', by: ['row'], of: 'graph', columns: { kind: 'column kind', name: 'column name', time: 'column time', most: 'column most', count: 'column count', nodes: 'column nodes', why: 'column why' } },
+  /** Pieces of work that were measured, by the first operator of each: what ran together, and what that costs. */
+  work: { name: 'work', by: ['node'], of: 'graph', columns: { time: 'column time', macs: 'column macs', causal: 'column causal', other: 'column other', bytes: 'column bytes', kernels: 'column kernels', nodes: 'column nodes' } },
+  /** What a measured step made of its device. */
+  utilization: { name: 'utilization', by: ['row'], of: 'graph', columns: { name: 'column name', share: 'column share', time: 'column time', device: 'column device', 'at least': 'column at least' } },
   /** Memory that an allocator had handed out when most was alive, or when it refused to hand out more. */
   blocks: { name: 'blocks', by: ['row'], of: 'graph', columns: { value: 'column value', bytes: 'column bytes', class: 'column class', evidence: 'column evidence', stack: 'column stack' } },
   /** What every operator costs; docs/stats.md defines the figures. */

@@ -51,6 +51,9 @@ COLUMNS = {
     "gpu_seconds": Column("GPU time", "seconds"),  # of kernels that are wholly this row's
     "shared_seconds": Column("shared", "seconds"),  # of kernels that it shares with others
     "cpu_seconds": Column("CPU time", "seconds"),
+    "mfu": Column("MFU", "share"),  # of the device that was measured: products at its peak
+    "bandwidth": Column("bandwidth", "share"),
+    "of_bound": Column("of bound", "share"),  # the least time, as a share of the measured one
     "seconds": Column("time ≥", "seconds"),  # the least on a device
     "bound": Column("bound by", "text"),
     **{name: Column(name, "number") for name in VALUE_FIGURES},  # measured of what an operator makes
@@ -59,9 +62,11 @@ COLUMNS = {
 }
 
 CLOCKED = ("gpu_seconds", "shared_seconds", "cpu_seconds")
+REACHED = ("mfu", "bandwidth", "of_bound")
 _COMMON = (
     "time",
     *CLOCKED,
+    *REACHED,
     "macs",
     "causal",
     "flops",

@@ -6,6 +6,7 @@ that of the plain units, `tf32` is given separately. A real program stays below 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +28,7 @@ class Device:
     bandwidth: float
     memory: int
     source: str
+    reported: str = ""  # a pattern of the names by which drivers and profilers call it, in lower case
 
     def peak(self, dtype: str) -> float:
         """For a dtype that it has no figure for: that of the next wider one."""
@@ -50,10 +52,24 @@ _WIDER = {
 }
 
 
+# What drivers call them. Only what is the same device: an A100 with PCIe or of 40 GB has another memory.
+_REPORTED = {
+    "h200": r"(nvidia )?h200( sxm)?( 141gb)?( hbm3e)?",
+    "h100": r"(nvidia )?h100 (80gb hbm3|sxm5?( 80gb)?)",
+    "a100": r"(nvidia )?a100-sxm4?-80gb",
+    "v100": r"(tesla )?v100-sxm2-32gb",
+    "l4": r"(nvidia )?l4",
+    "t4": r"(nvidia |tesla )?t4",
+    "rtx4090": r"(nvidia )?(geforce )?rtx 4090",
+    "mi300x": r"(amd )?(instinct )?mi300x( oam)?",
+}
+
+
 def _device(
     name: str, title: str, source: str, *, bandwidth: float, memory: int, other: float, **flops: float
 ) -> Device:
-    return Device(name, title, MappingProxyType(flops), other, bandwidth, memory * G, source)
+    reported = _REPORTED.get(name, "")
+    return Device(name, title, MappingProxyType(flops), other, bandwidth, memory * G, source, reported)
 
 
 # GPUs: the data sheets of NVIDIA and AMD. NVIDIA's since Ampere give the matrix units with structured sparsity first;
@@ -138,6 +154,17 @@ def device(name: str) -> Device:
     return found
 
 
+def reported_as(name: str) -> Device | None:
+    """The device that a profiler calls so; None: its figures are not known here.
+
+    >>> reported_as("NVIDIA H200").name
+    'h200'
+    >>> reported_as("NVIDIA A100-PCIE-40GB")
+    """
+    called = " ".join(name.lower().split())
+    return next((device for device in _ALL if device.reported and re.fullmatch(device.reported, called)), None)
+
+
 _DTYPES = ("float64", "float32", "tf32", "float16", "bfloat16", "float8", "int8", "uint8", "qint8", "quint8")
 
 
@@ -152,6 +179,7 @@ def described() -> list[dict[str, Any]]:
             "bandwidth": device.bandwidth,
             "memory": device.memory,
             "source": device.source,
+            "reported": device.reported,
         }
         for device in DEVICES.values()
     ]

@@ -11,7 +11,7 @@ from opscope.analysis.times import Clocks
 from opscope.errors import OpscopeError
 from opscope.ir.facts import VALUE_FIGURES
 
-from .columns import AVAILABLE, BY, CLOCKED, DEFAULT, NAMES, Row, column_of, order
+from .columns import AVAILABLE, BY, CLOCKED, DEFAULT, NAMES, REACHED, Row, column_of, order
 from .devices import Device
 from .module_tree import tree_rows
 from .roofline import Roofline, roofline
@@ -100,7 +100,8 @@ def _default(stats: GraphStats, by: str, device: Device | None) -> list[str]:
         columns.insert(columns.index("macs") + 1, "causal")  # only where it says something
     if stats.clocks is not None:
         at = columns.index("macs")
-        columns[at:at] = [name for name in CLOCKED if _says_something(stats.clocks, name)]
+        reached = REACHED if stats.work(device) is not None else ()
+        columns[at:at] = [*(name for name in CLOCKED if _says_something(stats.clocks, name)), *reached]
     elif stats.times is not None or stats.kernel_times is not None:
         columns.insert(columns.index("macs"), "time")
     if by in ("module", "node"):

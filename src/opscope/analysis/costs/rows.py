@@ -19,7 +19,7 @@ from opscope.ir.columns import view
 from opscope.ir.enumerations import ESTIMATED, EXACT, HOW, UNKNOWN, ZERO
 from opscope.ir.rows import Rows as GraphRows
 
-from . import gaps, rollup
+from . import achieved, gaps, rollup
 from .columns import Row, order
 from .memory import activations_by_node
 from .operators import sum_by
@@ -118,7 +118,7 @@ def _total(stats: GraphStats, times: Roofline | None) -> Row:
         "activations": total.activations,
         "activation_bytes": total.activation_bytes,
         "seconds": times.total if times is not None else None,
-        **_measured(stats, np.zeros(len(costs), dtype=np.int64), 1)[0],
+        **_measured(stats, np.zeros(len(costs), dtype=np.int64), 1, times)[0],
         "memory_unknown": len(stats.memory.unknown_activations),
         "params_unknown": stats.parameters.unknown,
     }
@@ -132,7 +132,7 @@ def _marked(row: Row, marks: dict[str, int]) -> Row:
     return row | {mark: row.get(mark, 0) + count for mark, count in marks.items()}
 
 
-def _measured(stats: GraphStats, index: Any, count: int) -> list[Row]:
+def _measured(stats: GraphStats, index: Any, count: int, times: Roofline | None = None) -> list[Row]:
     """Measured seconds added up by `index`; `time_unknown` are the nodes among them that were not measured."""
     rows: list[Row] = [{} for _ in range(count)]
     if stats.times is not None:
@@ -145,7 +145,20 @@ def _measured(stats: GraphStats, index: Any, count: int) -> list[Row]:
     if stats.clocks is not None:
         for row, figures in zip(rows, _clocked(stats.clocks, index, count), strict=True):
             row |= figures
+    for row, figures in zip(rows, _achieved(stats, index, count, times), strict=False):
+        row |= figures
     return rows
+
+
+def _achieved(stats: GraphStats, index: Any, count: int, times: Roofline | None) -> list[Row]:
+    """What rows made of the device, by the work that is wholly theirs."""
+    work = stats.work(times.device if times is not None else None)
+    return _listed(achieved.shares_of(achieved.sums_by(work, np.asarray(index), count))) if work is not None else []
+
+
+def _listed(shares: Mapping[str, npt.NDArray[np.float64]]) -> list[Row]:
+    columns = [[None if math.isnan(x) else x for x in column.tolist()] for column in shares.values()]
+    return [dict(zip(shares, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _clocked(clocks: Clocks, index: Any, count: int) -> list[Row]:
@@ -184,7 +197,7 @@ def by_op(stats: GraphStats, times: Roofline | None, kinds: bool = False) -> tup
     seconds = np.bincount(op, times.seconds, minlength=len(names)) if times is not None else None
     worst = np.zeros(len(names), dtype=np.int64)
     np.maximum.at(worst, op, _CERTAIN[costs.how])
-    measured = _measured(stats, op, len(names))
+    measured = _measured(stats, op, len(names), times)
     rows: list[Row] = []
     for i, name in enumerate(names):
         row: Row = {"name": name, **_figures(found.row(i)), "how": _LESS_CERTAIN[worst[i]], **measured[i]}
@@ -222,7 +235,7 @@ def by_kind(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
 def by_phase(stats: GraphStats, times: Roofline | None) -> tuple[list[Row], Row]:
     graph = stats.graph
     seconds = np.bincount(graph.node_phase, times.seconds, minlength=len(PHASES)) if times is not None else None
-    measured = _measured(stats, graph.node_phase, len(PHASES))
+    measured = _measured(stats, graph.node_phase, len(PHASES), times)
     missing = {mark: gaps.by_phase(stats.gaps, what) for mark, what in gaps.MARKS.items()}
     rows: list[Row] = []
     for phase, sums in stats.phases.items():
@@ -244,7 +257,9 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     bytes_known, causal_known = view(costs.bytes_known), view(costs.causal_known)
     seconds = times.seconds if times is not None else None
     is_memory_bound = times.is_memory_bound if times is not None else None
-    clocked = _clocked(stats.clocks, np.arange(graph.n_nodes), graph.n_nodes) if stats.clocks is not None else None
+    every = np.arange(graph.n_nodes)
+    clocked = _clocked(stats.clocks, every, graph.n_nodes) if stats.clocks is not None else None
+    reached = _achieved(stats, every, graph.n_nodes, times)
 
     def row(i: int) -> Row:
         sums = {name: column[i] for name, column in summed.items()}
@@ -268,6 +283,8 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
             found["time"] = float(stats.times.seconds[i])
         if clocked is not None:
             found |= clocked[i]
+        if reached:
+            found |= reached[i]
         found |= {name: _plain(name, figure) for name, figure in figures.get(i, {}).items()}
         found |= {name: float(of.numbers[i]) for name, (of, *_) in stats.own.items() if of.known[i]}
         if seconds is not None and is_memory_bound is not None:
@@ -293,6 +310,8 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     if clocked is not None:
         for name in ("gpu_seconds", "shared_seconds", "cpu_seconds"):
             columns[name] = np.array([figures[name] for figures in clocked], dtype=np.float64)
+    for name in achieved.SHARES if reached else ():
+        columns[name] = np.array([math.nan if row[name] is None else row[name] for row in reached])
     if stats.times is not None:
         columns["time"] = np.where(stats.times.known, stats.times.seconds, np.nan)
     return Rows(range(graph.n_nodes), row, columns), _total(stats, times)
@@ -326,6 +345,8 @@ def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     merged = Sums(*(sum_by(name, getattr(found, column), len(used)) for column in _SUMS))
     runs = np.bincount(name, minlength=len(used))
     measured = _measured_kernels(stats, name, len(used))
+    for own, reached in zip(measured, _achieved_kernels(stats, found, name, len(used), times), strict=False):
+        own |= reached
 
     def row(i: int) -> Row:
         made: Row = {"name": graph.pools.strings[int(used[i])] or "(no name)", **_figures(merged.row(i))}
@@ -353,9 +374,24 @@ def by_kernel(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     return Rows(range(len(used)), row, columns), _marked(total, marks)
 
 
+def _achieved_kernels(stats: GraphStats, found: Sums, name: Any, count: int, times: Roofline | None) -> list[Row]:
+    """Of kernels, by their name: only of those that alone compute their operators, whose cost is then theirs."""
+    work = stats.work(times.device if times is not None else None)
+    kernels = stats.graph.groups.get("kernel")
+    if work is None or kernels is None or stats.kernel_times is None:
+        return []
+    piece = {work.groups.members(i).tobytes(): i for i in np.flatnonzero(work.known & (work.kernels == 1)).tolist()}
+    sums = np.zeros((4, count))
+    for kernel, label in enumerate(name.tolist()):
+        at = piece.get(np.unique(kernels.members(kernel)).tobytes())
+        if at is not None:
+            sums[:, label] += (work.seconds[at], work.products[at], work.memory[at], work.bound[at])
+    return _listed(achieved.shares_of(sums))
+
+
 def _measured_kernels(stats: GraphStats, name: Any, count: int) -> list[Row]:
     if stats.kernel_times is None:
-        return [{}] * count
+        return [{} for _ in range(count)]
     seconds, known = stats.kernel_times
     sums = np.bincount(name, seconds, minlength=count)
     found = np.bincount(name, known, minlength=count)
@@ -415,7 +451,27 @@ class ModuleRows:
             self._inside |= _rolled(name, figures, graph.node_scope, tree.parent.tolist())
         if stats.clocks is not None:
             self._clock(stats.clocks, graph.node_scope, count)
+        work = stats.work(times.device if times is not None else None)
+        if work is not None:
+            self._reach(work, graph.node_scope, count)
         self._mark(stats)
+
+    def _reach(self, work: achieved.Work, scope: npt.NDArray[Any], count: int) -> None:
+        """What modules made of the device: work counts for the module that has all of it, and for those around that."""
+        parents = self.tree.parent.tolist()
+        place = np.zeros(len(work), dtype=np.int64)
+        for piece in range(len(work)):
+            common = -1
+            for at in np.unique(scope[work.groups.members(piece)]).tolist():
+                common = at if common < 0 else common
+                while common != at:  # parents have smaller numbers
+                    common, at = (parents[common], at) if common > at else (common, parents[at])
+            place[piece] = max(common, 0)
+        known = np.flatnonzero(work.known)
+        columns = (work.seconds, work.products, work.memory, work.bound)
+        own = np.array([np.bincount(place[known], column[known], minlength=count) for column in columns], dtype=float)
+        self._own |= achieved.shares_of(own)
+        self._inside |= achieved.shares_of(np.array([self.tree.up_seconds(column) for column in own]))
 
     def _clock(self, clocks: Clocks, scope: npt.NDArray[Any], count: int) -> None:
         """A module has the kernels that run wholly inside of it, and beside these the ones that it shares."""

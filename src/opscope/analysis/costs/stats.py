@@ -17,6 +17,8 @@ from opscope.ir.attributes import WITHOUT_RECORDER
 from opscope.ir.enumerations import ESTIMATED, HOW, ROLE_ID
 from opscope.ops import Kinds, kinds_of
 
+from .achieved import Work, shares_of, sums_by, work_of
+from .devices import Device
 from .gaps import touched
 from .memory import Memory, memory
 from .operators import CostTable, node_costs
@@ -85,6 +87,7 @@ class GraphStats:
         gaps: Sequence[Gap] = (),
         figures: Mapping[str, Figure] | None = None,
         own: Mapping[str, OwnFigures] | None = None,
+        device: Device | None = None,
     ) -> None:
         self.graph = graph
         self.framework = framework
@@ -96,12 +99,19 @@ class GraphStats:
         self.gaps = tuple(gaps)
         self.figures = figures or {}  # measured of values
         self.own = own or {}  # the user's own
+        self.device = device  # that was measured, where its peaks are known
         self._held = held
 
     @cached_property
     def costs(self) -> CostTable:
         """By node."""
         return node_costs(self.graph, self.framework)
+
+    def work(self, device: Device | None = None) -> Work | None:
+        """What was measured on a device, piece by piece; None: nothing was, or nobody knows its peaks."""
+        device = device or self.device
+        found = work_of(self.graph, self.costs, self.clocks, None, device) if device is not None else None
+        return found if found is not None and found.kernels.any() else None
 
     @cached_property
     def kinds(self) -> Kinds:
@@ -167,6 +177,14 @@ class GraphStats:
             activations_at_least=bool(len(self.memory.unknown_activations)) or touched(self.gaps, "memory"),
         )
 
+    def _reached(self) -> dict[str, float | None]:
+        """While kernels ran; `utilization` of `opscope info --json` has it of the whole step."""
+        work = self.work()
+        if work is None or not work.known.any():
+            return {}
+        shares = shares_of(sums_by(work, np.zeros(len(self.graph.node_op), dtype=np.int64), 1))
+        return {name: float(share[0]) if np.isfinite(share[0]) else None for name, share in shares.items()}
+
     def _clocked(self) -> dict[str, float | None]:
         if self.clocks is None:
             return {}
@@ -174,6 +192,7 @@ class GraphStats:
         own = {
             "gpu_seconds": float(self.clocks.gpu.sum()),
             "cpu_seconds": float(cpu.sum()) if len(cpu) else None,
+            **self._reached(),
         }
         if self.in_all is None:
             return own

@@ -21,6 +21,7 @@ from .by_launch import by_launch, programs
 from .by_operator import by_mark, by_name, by_number, marks
 from .measured import Measured
 from .placed import Placing, Put
+from .timeline import with_events
 
 __all__ = ["join"]
 
@@ -51,7 +52,9 @@ def join(capture: Kind, profile: Capture, name: str) -> Kind:
             f"{name}: a profile of another program: none of its operators and kernels is in the graph. "
             "Open it alone to see what it holds"
         )
-    return placing.joined(joined)
+    joined = placing.joined(joined)
+    with_events(joined, placing)
+    return joined
 
 
 def _with_places(capture: Kind, placing: Placing) -> Kind:
@@ -90,6 +93,7 @@ def _with_outside(capture: Kind, placing: Placing, outside: list[int]) -> Kind:
             joined.add(moved.table(table, stage))
     number = np.cumsum(keep) - 1
     for node in outside:
+        placing.outside[node] = (stage, int(number[node]))
         for kernel in placing.measured.kernels_of[node]:
             placing.put[kernel] = Put(stage, int(number[node]), -1, "by id")
             placing.reasons.pop(kernel, None)

@@ -40,6 +40,9 @@ class Placing:
     launched: dict[tuple[int, int], list[list[int]]] = field(default_factory=dict[tuple[int, int], list[list[int]]])
     reasons: dict[int, str] = field(default_factory=dict[int, str])  # of kernels that are not placed
     same: dict[int, list[int]] = field(default_factory=dict[int, list[int]])  # stages with the same launches
+    number: dict[int, int] = field(default_factory=dict[int, int])  # by kernel of an operator: its group in the graph
+    # Operators of the profile that ran outside of compiled graphs: the stage of these, and their number there.
+    outside: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
 
     def operator(self, stage: int, node: int, call: int, evidence: str) -> None:
         """A call of the profile is this operator."""
@@ -84,6 +87,7 @@ class Placing:
                 for place, kernel in enumerate(k for call in run for k in measured.kernels_of[call]):
                     found[node, place, measured.kernel_names[kernel]].append(kernel)
         if found:
+            self.number.update({kernel: group for group, rows in enumerate(found.values()) for kernel in rows})
             graph = _with_kernels(old, measured, found)
             for number, other in enumerate(joined.stages):
                 if other.graph is old:

@@ -26,6 +26,7 @@ from .operators import Operators, operators
 from .profile import Profile
 from .split import split_table
 from .stream import Trace
+from .timeline import tables as timeline
 
 NAME = "kineto"
 _KEYS = re.compile(rb'"(?:traceEvents|schemaVersion|deviceProperties|baseTimeNanoseconds)"\s*:')
@@ -74,6 +75,8 @@ def capture_of(profile: Profile) -> Capture:
         "of the same program (--profile) to see its times on the graph",
         *profile.warnings,
     ]
+    happened, cut = timeline(profile, found, rows)
+    warnings += [cut] if cut else []
     if lost:
         warnings.append(f"{lost:,} kernels and copies were started outside of what was profiled: each is an operator")
     capture = Capture(
@@ -87,6 +90,8 @@ def capture_of(profile: Profile) -> Capture:
         capture.add(_coverage(profile, owner, graph))
     if (split := split_table(profile)) is not None:
         capture.add(split)
+    for table in happened:
+        capture.add(table)
     records = profile.calls.record[found.calls]
     capture.add(
         Table(0, "node", frozen(range(len(found.calls))), {"id": column(records, known=_mask(records >= 0))}, IDS.name)

@@ -44,6 +44,7 @@ class Operators:
     places: list[Place]
     forward: list[int]  # for one of the backward pass: the position of the operator that it differentiates, or -1
     within: npt.NDArray[np.int32]  # by call: the position of the shown operator that it is or runs in; -1: none
+    scope_of: npt.NDArray[np.int32]  # by call that is a module's or a region: its scope; of others 0
 
 
 def operators(profile: Profile, pools: Pools) -> Operators:
@@ -122,7 +123,19 @@ class _Operators:
             places=[places[i] for i in order.tolist()],
             forward=[int(position[forward[i]]) for i in order.tolist()],
             within=position[within],
+            scope_of=self._scopes(),
         )
+
+    def _scopes(self) -> npt.NDArray[np.int32]:
+        """The scope that each call opened."""
+        calls = self.profile.calls
+        found = np.zeros(len(calls), dtype=np.int32)
+        placed = np.fromiter(self.place, dtype=np.int64, count=len(self.place))
+        found[placed] = [place.scope for place in self.place.values()]
+        around = np.where(calls.parent >= 0, found[calls.parent], 0)
+        opened = (found != around) & np.isin(calls.kind, (PYTHON, REGION))
+        found[~opened] = 0
+        return found
 
     def _threads(self) -> list[tuple[int, int]]:
         """The calls of each thread; those that ran the backward pass last, because they look at the forward pass."""

@@ -3,7 +3,7 @@
 import { MEMORY_CLASSES } from '../wire/facts.ts';
 import type { Storages } from './cost.ts';
 
-export class Timeline {
+export class MemoryUse {
   /** Bytes by operator, for each class that is ever there. */
   readonly classes: number[] = [];
   readonly live: Float64Array[] = [];
