@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from opscope.errors import BadInput
-
-from .pages import Pages, Whole
+from opscope.readers.pages import Pages, Whole
 
 _SCALARS = {
     "bool": "?", "byte": "b", "ubyte": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "long": "q",

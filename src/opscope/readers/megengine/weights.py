@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from opscope.readers.pages import Pages, Whole, mapped
 from opscope.readers.source import Source
 
-from . import decoded, mapped
+from . import decoded
 from .model import Dtype, Tensor
-from .pages import Pages, Whole
 
 _PIECE = 1 << 22  # bytes in memory at a time
 

@@ -6,10 +6,14 @@ process.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
+from collections.abc import Generator
 from typing import Any, BinaryIO
 
 from opscope.errors import BadInput
+
+from .source import Source
 
 _PAGE = 1 << 16
 
@@ -59,3 +63,13 @@ class Whole:
 
     def __getitem__(self, part: slice) -> bytes:
         return self.view[part]
+
+
+@contextlib.contextmanager
+def mapped(source: Source) -> Generator[tuple[Pages | Whole, int], None, None]:
+    """The bytes of a file, and how many: only what is looked at is read."""
+    if source.data is not None:
+        yield Whole(source.data), len(source.data)
+        return
+    with source.open() as file:
+        yield Pages(file, source.size), source.size
