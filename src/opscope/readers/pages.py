@@ -9,13 +9,20 @@ from __future__ import annotations
 import contextlib
 import mmap
 from collections.abc import Generator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from opscope.errors import BadInput
 
 from .source import Source
 
 _PAGE = 1 << 16
+
+
+class Span(NamedTuple):
+    """Bytes of the file that were not read."""
+
+    at: int
+    size: int
 
 
 class Pages:

@@ -37,6 +37,7 @@ BUILT_IN = {
     "jittor-trace": "opscope.readers.jittor",
     "paddle-pir": "opscope.readers.paddle.pir",
     "paddle-dump": "opscope.readers.paddle.dump",
+    "onnx": "opscope.readers.onnx",
     "hidet": "opscope.readers.hidet",
     "model-explorer": "opscope.readers.model_explorer",
     "paddle-log": "opscope.readers.paddle.glog",  # this one and the next look through the whole file, so last

@@ -70,6 +70,14 @@ def conv_time_first(call: Call) -> Cost:
     return Cost(macs=call.made() * kernel * inside, other=_bias(call))
 
 
+@kind("conv/fused")
+def conv_fused(call: Call) -> Cost:
+    """May add a bias and another tensor `z`, and end in an activation, which is counted as one operation."""
+    cost = conv(call)
+    more = (call.given("z") is not None) + (call.attr("activation") not in (None, ""))
+    return cost._replace(other=cost.other + more * call.made())
+
+
 @kind("conv_backward")
 def conv_backward(call: Call) -> Cost:
     """The gradients of input and weight each have as many products as the forward pass."""

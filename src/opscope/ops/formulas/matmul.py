@@ -48,6 +48,14 @@ def matmul_by_result(call: Call) -> Cost:
     return Cost(macs=size_of(call.out()) * a[-2 if is_turned else -1])
 
 
+@kind("matmul/with-flags")
+def matmul_with_flags(call: Call) -> Cost:
+    """alpha·(a @ b) + beta·bias, where flags turn the matrices round."""
+    cost = matmul_by_result(call)
+    results = size_of(call.out())
+    return cost._replace(other=_added(call, results) or results * (call.attr("alpha", 1) not in (1, 1.0)))
+
+
 @kind("matmul/by-sizes")
 def matmul_by_sizes(call: Call) -> Cost:
     """How either matrix lies is not known: (m·k)·(k·n)·(m·n) is (m·k·n) squared."""
