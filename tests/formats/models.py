@@ -86,11 +86,12 @@ def unet() -> Made:
 
 
 class Attention(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, layers: int, width: int) -> None:
         super().__init__()
-        self.embed = nn.Embedding(50, 32)
-        self.layers = nn.ModuleList(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True) for _ in range(2))
-        self.head = nn.Linear(32, 50, bias=False)
+        self.embed = nn.Embedding(50, width)
+        made = (nn.TransformerEncoderLayer(width, 4, 2 * width, batch_first=True) for _ in range(layers))
+        self.layers = nn.ModuleList(made)
+        self.head = nn.Linear(width, 50, bias=False)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         x = self.embed(ids)
@@ -102,7 +103,11 @@ class Attention(nn.Module):
 @model
 def attention() -> Made:
     torch.backends.mha.set_fastpath_enabled(False)
-    return Attention(), (torch.randint(0, 50, (2, 7)),)
+    return Attention(2, 32), (torch.randint(0, 50, (2, 7)),)
+
+
+def small_attention() -> Made:
+    return Attention(1, 16), attention()[1]
 
 
 class Causal(nn.Module):

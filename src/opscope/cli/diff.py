@@ -17,7 +17,7 @@ from opscope.analysis.diff.report import Compared, Line, headline, lines
 from opscope.analysis.diff.times import compare_times, exceeded_time
 from opscope.analysis.divergence import with_errors
 from opscope.capture import Capture
-from opscope.diffing import along_stages, between, diff, ends
+from opscope.diffing import along_stages, between, ends, of_captures
 from opscope.errors import OpscopeError
 from opscope.files import replacing
 from opscope.ir import Stage
@@ -202,7 +202,7 @@ def _pair(
         f"{path}{f' {stage.name}' if len(capture.stages) > 1 else ''}"
         for path, capture, stage in ((before, first, one), (after, second, other))
     ]
-    return Compared(names[0], names[1], diff(one, other)), (first, one), (second, other)
+    return Compared(names[0], names[1], of_captures((first, one), (second, other))), (first, one), (second, other)
 
 
 def _json(comparisons: Sequence[Compared], along: bool) -> dict[str, Any]:

@@ -7,11 +7,17 @@ import re
 from opscope.errors import BadInput
 from opscope.wire.archive import open_zip
 
+from .json_text import ONNX_RUNTIME
 from .source import Source
 
 _TRACE = "capture the model in its framework with opscope.trace(model, *inputs)"
 _WEIGHTS = f"it holds weights and no graph: {_TRACE}"
 _PLUGIN = "a reader can be added as a plugin (entry point group 'opscope.readers', see CONTRIBUTING.md)"
+
+_ORT = (
+    "it holds ONNX Runtime's own optimized form: open the .onnx that it was made from, or let ONNX Runtime write one: "
+    "SessionOptions.optimized_model_filepath = 'model.onnx', then InferenceSession('model.ort', options)"
+)
 
 # What the file starts with -> (what it is, what to do)
 _MAGIC: list[tuple[bytes, str, str]] = [
@@ -28,7 +34,8 @@ _MAGIC: list[tuple[bytes, str, str]] = [
 ]
 
 _ENDINGS: dict[str, tuple[str, str]] = {
-    ".onnx": ("an ONNX model", f"this version does not read ONNX: {_TRACE}; {_PLUGIN}"),
+    ".onnx": ("an ONNX model", "its content is not one: export or copy it again"),
+    ".ort": ("an ONNX Runtime model", _ORT),
     ".tflite": ("a TensorFlow Lite model", f"this version does not read it; {_PLUGIN}"),
     ".pb": ("a TensorFlow graph", f"this version does not read it; {_PLUGIN}"),
     ".mge": ("a MegEngine model", "its content is not one: dump it again"),
@@ -72,10 +79,12 @@ def _identify(source: Source) -> tuple[str, str]:
         return _ENDINGS[".tflite"]
     if head.startswith(b"PK\x03\x04"):
         return _zip(source, by_name)
-    if _is_onnx(head):
-        return _ENDINGS[".onnx"]
+    if head[4:8] == b"ORTM":
+        return _ENDINGS[".ort"]
     if re.match(rb".{8}\{\s*\"", head, re.DOTALL) and b"dtype" in head:
         return _ENDINGS[".safetensors"]
+    if ONNX_RUNTIME.match(head):
+        return "a profile of ONNX Runtime", "open the model that it ran, with this as --profile"
     if head.lstrip()[:1] in (b"{", b"["):
         return "JSON of a kind opscope does not know", f"known files are listed in the README; {_PLUGIN}"
     if by_name is not None:
@@ -94,8 +103,3 @@ def _zip(source: Source, by_name: tuple[str, str] | None) -> tuple[str, str]:
     if any(name.endswith("config.json") for name in names) and any(name.endswith(".h5") for name in names):
         return "a Keras model", f"this version does not read it; {_PLUGIN}"
     return by_name or _BUNDLE
-
-
-def _is_onnx(head: bytes) -> bool:
-    """A ModelProto begins with ir_version (field 1) and has the producer's name (field 2) close behind."""
-    return bool(re.match(rb"\x08[\x03-\x20]\x12.[\x20-\x7e]{2,}", head, re.DOTALL))

@@ -52,7 +52,7 @@ def _capture(reader: Reader, raw: Message, warnings: list[str]) -> Capture:
         for part in ("initialization", "algorithm"):
             if training.get(part, {}).get("node"):
                 name = f"training: {part}" if not i else f"training {i + 1}: {part}"
-                stages.append(Stage(name, building.main(training[part])))
+                stages.append(Stage(name, building.training(training[part])))
     stages[0] = Stage("model", graph, listings=stages[0].listings, warnings=(*warnings, *building.finish()))
     return Capture(
         pools=pools,

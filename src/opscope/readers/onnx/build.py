@@ -16,6 +16,7 @@ import numpy as np
 
 from opscope.errors import BadInput
 from opscope.ir import NULL, Graph, GraphBuilder, Pools, Table, column
+from opscope.ir.attributes import EXPORTED_FROM
 from opscope.ir.columns import frozen
 from opscope.readers.neighbours import between
 from opscope.readers.protobuf import Message, Reader
@@ -24,7 +25,7 @@ from .places import Places
 from .tensors import FEW, Data, Typed, data_of, numbers, type_of, type_of_sparse, type_of_tensor
 
 _DEEPEST = 30  # graphs in graphs
-_MOST_NODES = 3_000_000  # of all bodies, each as often as it is called
+_MOST_BODIES = 30_000  # each as often as it is called; models of functions have one for each operator
 _LONGEST_TEXT = 500
 _STANDARD = ("", "ai.onnx")
 _BUFFERS = re.compile(
@@ -75,14 +76,19 @@ class Model:
         self.weights: list[Weight] = []  # of the main graph
         self.guessed = 0  # nodes whose module is that of their weights or neighbours
         self._graphs: dict[tuple[str, str, str], Graph | None] = {}
-        self._sizes: dict[int, int] = {}  # nodes of a graph with those of its bodies, by identity
+        self._bodies: dict[int, int] = {}  # how many a graph has, with those inside of them, by identity
+        self._taken = 0
         self._types: dict[Typed, int] = {}
 
     def main(self, raw: Message) -> Graph:
-        part = _Part(self, None, 0)
-        graph = part.graph(raw)
-        self.weights = part.weights
+        self._main = _Part(self, None, 0)
+        graph = self._main.graph(raw)
+        self.weights = self._main.weights
         return graph
+
+    def training(self, raw: Message) -> Graph:
+        """A graph that sees the names of the main one, and whose results replace them."""
+        return _Part(self, self._main, 0).graph(raw)
 
     def function_of(self, node: Message, depth: int) -> Graph | None:
         """The body of the function that a node calls."""
@@ -101,9 +107,10 @@ class Model:
 
     def take(self, graph: Graph) -> bool:
         """Whether a body fits into what one model may hold, counting what is in it as often as it is called."""
-        size = graph.n_nodes + sum(self._sizes.get(id(body.graph), 0) for body in graph.bodies)
-        self._sizes[id(graph)] = size
-        return size <= _MOST_NODES
+        count = 1 + sum(self._bodies.get(id(body.graph), 0) for body in graph.bodies)
+        self._bodies[id(graph)] = count
+        self._taken += count
+        return self._taken <= _MOST_BODIES
 
     def finish(self) -> list[str]:
         if self.missing:
@@ -246,7 +253,7 @@ class _Part:
         for i, (node, place) in enumerate(zip(nodes, places, strict=True)):
             attrs = self._attributes(node)
             if place.exported_from:
-                attrs["exported from"] = place.exported_from
+                attrs[EXPORTED_FROM] = place.exported_from
             if i in guessed:
                 attrs["scope by"] = guessed[i]
             self._node(node, attrs, place.stack, self.scopes[i])
@@ -301,7 +308,7 @@ class _Part:
         captured: Sequence[tuple[int, int]],
     ) -> None:
         if not self.model.take(graph):
-            raise BadInput(f"functions that call functions: more than {_MOST_NODES:,} operators in all")
+            raise BadInput(f"functions that call functions: more than {_MOST_BODIES:,} calls in all")
         inside = [value for value in graph.inputs.tolist() if value not in {i for i, _ in captured}]
         # A loop's body is given the count and the condition first; an `If` gives its branches nothing.
         given = inputs[2:] if op == "Loop" else () if op == "If" else inputs

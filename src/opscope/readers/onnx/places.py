@@ -16,6 +16,7 @@ _SCOPES, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarch
 _STACK, _FX = "pkg.torch.onnx.stack_trace", "pkg.torch.onnx.fx_node"
 _FRAME = re.compile(r'File "([^"\n]*)", line (\d{1,9})(?:, in ([^\n]*))?')
 _FX_NODE = re.compile(r"%(\w{1,200}) .{0,200}?= call_function\[target=(?:torch\.ops\.)?([\w.<> ]+)\]")
+_FUSED = re.compile(r"(?:/+\w*Fusion/*)+$")  # what ONNX Runtime puts behind a name: `/MatMulAddFusion`
 _CALL = re.compile(r"@(\d{1,6})$")
 _LONGEST = 20_000  # characters of a list that is read
 _DEEPEST = 100
@@ -77,7 +78,7 @@ class Places:
 
     def _by_name(self, name: str) -> int:
         """Of `/layer1/layer1.0/conv1/Conv`, and of TensorFlow's `model/conv1/Conv2D`: all but the last part."""
-        above = name.rpartition("/")[0]
+        above = _FUSED.sub("", name).rpartition("/")[0]
         if not above:
             return 0
         if above not in self._named:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
@@ -20,6 +21,7 @@ DTYPES = {
     10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
     17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4",
     23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2",
+    27: "float6_e2m3fn", 28: "float6_e3m2fn",
 }  # fmt: skip
 _NUMPY = {
     "float32": "<f4", "uint8": "u1", "int8": "i1", "uint16": "<u2", "int16": "<i2", "int32": "<i4", "int64": "<i8",
@@ -30,6 +32,7 @@ _FIELDS = {"float32": "float_data", "float64": "double_data", "int64": "int64_da
 _FIELDS["uint32"] = "uint64_data"
 FEW = 64  # numbers that are shown
 _LARGEST_DIM = 1 << 62
+_MADE_UP = re.compile(r"unk__\d+")  # what ONNX's own inference calls a size that it does not know
 
 
 class Typed(NamedTuple):
@@ -82,7 +85,8 @@ def _dim(proto: Message) -> Dim:
     size = proto.get("dim_value")
     if size is not None:
         return size if 0 <= size < _LARGEST_DIM else None
-    return proto.get("dim_param", "").strip() or None
+    symbol = proto.get("dim_param", "").strip()
+    return None if not symbol or _MADE_UP.fullmatch(symbol) else symbol
 
 
 def type_of_tensor(tensor: Message) -> Typed:
