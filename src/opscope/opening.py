@@ -17,14 +17,17 @@ def open(
     sources: Iterable[StrPath] = (),
     profile: StrPath | None = None,
     sizes: Mapping[str, int] | None = None,
+    weights: bool = False,
 ) -> Capture:
     """Open a file that opscope knows. The format is recognised by its content.
 
     `sources` are folders in which to look for the Python files and the generated code that the capture
     names; their text goes into the capture. `profile` is a measured profile of the same program: a Chrome trace of
     `torch.profiler` (see `Capture.join`), or a report of Jittor's `jt.profile_scope`, as JSON. `sizes` are numbers
-    for open sizes: `{"s77": 4}`, see `Capture.bind`.
+    for open sizes: `{"s77": 4}`, see `Capture.bind`. `weights=True` reads the weights in the file, a piece at a time, and
+    keeps statistics of each (NaN, infinite and zero numbers, min, max, mean, rms, how the exponents are distributed).
     """
+    from opscope.ir.facts import VALUES
     from opscope.readers import profiles, registry
     from opscope.readers.source import Options, Source
     from opscope.sources import embed, in_folders
@@ -34,7 +37,9 @@ def open(
     held = profiles.allocations_of(report) if report is not None else None
     measured = profiles.profile_of(report) if report is not None and held is None else None
     is_joined = held is not None or measured is not None
-    capture = registry.read(Source.of(path), Options(profile=None if is_joined else report))
+    capture = registry.read(Source.of(path), Options(profile=None if is_joined else report, weights=weights))
+    if weights and not any(capture.facts(VALUES.name, stage) for stage in range(len(capture.stages))):
+        capture.warnings.append(f"no statistics of weights: {capture.origin.format} files hold none that can be read")
     if held is not None:
         from opscope.analysis.joining.by_size import join_memory
 

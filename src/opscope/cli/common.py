@@ -49,11 +49,14 @@ _SIZE_TOO = click.option(  # the same word has two meanings, which look differen
     metavar="NAME=N|W|WxH",
     help=f"{_OPEN}(repeatable). Of pictures: the width, or a box to fit into, in pixels.",
 )
+WEIGHTS = click.option(
+    "--weights", is_flag=True, help="Read the weights in X and keep statistics of each (NaN, min, max, rms, …)."
+)
 STAGE = click.option("--stage", metavar="NAME", help="Only this stage (default: the first).")
 
 
 def opened(command: Function) -> Function:
-    """A command that reads one file: X, --sources, --profile and --size become `capture`. A command that has a `size`
+    """A command that reads one file: X, --sources, --profile, --size and --weights become `capture`. A command that has a `size`
     of its own gets what is no size of X."""
     has_own = "size" in signature(command).parameters
 
@@ -64,16 +67,17 @@ def opened(command: Function) -> Function:
         profile: Path | None,
         sizes: tuple[str, ...],
         tables: tuple[Path, ...],
+        weights: bool,
         **rest: Any,
     ) -> Any:
         if has_own:
             own = [text for text in sizes if "=" not in text]
             rest["size"], sizes = own[-1] if own else None, tuple(text for text in sizes if "=" in text)
-        capture = opscope.open(file, sources=sources, profile=profile, sizes=numbers(sizes))
+        capture = opscope.open(file, sources=sources, profile=profile, sizes=numbers(sizes), weights=weights)
         add_tables(capture, tables)
         return command(capture=capture, **rest)
 
-    return FILE(SOURCES(PROFILE((_SIZE_TOO if has_own else SIZE)(TABLES(with_capture)))))  # type: ignore[return-value]
+    return FILE(SOURCES(PROFILE((_SIZE_TOO if has_own else SIZE)(TABLES(WEIGHTS(with_capture))))))  # type: ignore[return-value]
 
 
 def add_tables(capture: Capture, tables: Sequence[Path]) -> None:

@@ -14,7 +14,7 @@ from opscope.opening import from_bytes
 from opscope.server import Server, forward_line, over_ssh
 from opscope.tables import as_csv
 
-from .common import PROFILE, SIZE, SOURCES, TABLES, add_tables, numbers
+from .common import PROFILE, SIZE, SOURCES, TABLES, WEIGHTS, add_tables, numbers
 
 BROWSER = click.option(
     "--browser/--no-browser", default=True, help="Open the browser (default), or only print the URL."
@@ -30,6 +30,7 @@ PORT = click.option(
 @PROFILE
 @SIZE
 @TABLES
+@WEIGHTS
 @BROWSER
 @PORT
 def command(
@@ -38,6 +39,7 @@ def command(
     profile: Path | None,
     sizes: tuple[str, ...],
     tables: tuple[Path, ...],
+    weights: bool,
     browser: bool,
     port: int | None,
 ) -> None:
@@ -47,7 +49,10 @@ def command(
     command to run on your own machine is printed instead.
     """
     given = numbers(sizes)
-    captures = [(file.name, opscope.open(file, sources=sources, profile=profile, sizes=given)) for file in files]
+    captures = [
+        (file.name, opscope.open(file, sources=sources, profile=profile, sizes=given, weights=weights))
+        for file in files
+    ]
     for _, capture in captures[:1]:  # a table is about the first file
         add_tables(capture, tables)
     serve(captures, browser=browser, port=port)

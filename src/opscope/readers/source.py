@@ -34,6 +34,7 @@ class Options:
     """What a user may say about how to read."""
 
     profile: Path | None = None
+    weights: bool = False  # statistics of the weights in the file, see `ir.tally`: all of them are read
 
 
 @dataclass(frozen=True)
