@@ -1,6 +1,6 @@
 """Writes tests/data/onnx: real files of the real exporters, small, with nothing of the machine that made them.
 
-    python tests/formats/make_onnx.py        (in the lane "formats")
+python tests/formats/make_onnx.py        (in the lane "formats")
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def bodies() -> onnx.ModelProto:
     """If, Loop, Scan, a function that calls another, a domain of its own."""
     return parser.parse_model("""
     <ir_version: 10, opset_import: ["" : 21, "local" : 1, "vendor.ops" : 2]>
-    agraph (float[4, N] x, int64 trips, bool flag, float[4, N] start) => (float[4, N] y, float[K, 4, N] all, float[N] last)
+    agraph (float[4, N] x, int64 trips, bool flag, float[4, N] start)
+    => (float[4, N] y, float[K, 4, N] all, float[N] last)
     <float[4, N] scaled, float[4, N] chosen, float[4, N] looped>
     {
         weight = Constant <value = float[4, 1] {1.0, 2.0, 3.0, 4.0}> ()
@@ -143,7 +144,11 @@ def kinds() -> onnx.ModelProto:
     )  # fmt: skip
     model = helper.make_model(graph, producer_name="opscope", producer_version="tests", ir_version=13)
     step = helper.make_graph(
-        [helper.make_node("Adam", ["r", "t", "w", "g", "v", "h"], ["w2", "v2", "h2"], domain="ai.onnx.preview.training")],
+        [
+            helper.make_node(
+                "Adam", ["r", "t", "w", "g", "v", "h"], ["w2", "v2", "h2"], domain="ai.onnx.preview.training"
+            )
+        ],
         "step",
         [],
         [],

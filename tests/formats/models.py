@@ -184,7 +184,9 @@ def products() -> Made:
 class Sound(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.convs = nn.Sequential(nn.Conv1d(2, 8, 5, 2), nn.InstanceNorm1d(8, affine=True), nn.LeakyReLU(), nn.Conv1d(8, 4, 3))
+        self.convs = nn.Sequential(
+            nn.Conv1d(2, 8, 5, 2), nn.InstanceNorm1d(8, affine=True), nn.LeakyReLU(), nn.Conv1d(8, 4, 3)
+        )
         self.volume = nn.Conv3d(1, 2, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -9,10 +9,11 @@ from opscope.readers.pages import mapped
 from opscope.readers.protobuf import Message, Reader, begins_like
 from opscope.readers.source import Options, Source
 
-from .build import Model, weights_table
+from .build import Model, Weight, weights_table
 from .infer import with_shapes
 from .profile import times
 from .schema import SCHEMA
+from .weights import add_statistics
 
 NAME = "onnx"
 _LONGEST = 100_000
@@ -34,7 +35,9 @@ def read(source: Source, options: Options) -> Capture:
             if "graph" not in model:
                 raise BadInput("it has no graph. It may be cut off: export or copy it again")
             warnings = with_shapes(data, size, model)
-            capture = _capture(Reader(data, SCHEMA), model, warnings)
+            capture, weights = _capture(Reader(data, SCHEMA), model, warnings)
+            if options.weights:
+                add_statistics(capture, source, data, weights)
         except BadInput as error:
             raise of_file(error, source.name, "not a readable ONNX model") from None
     if options.profile is not None:
@@ -42,7 +45,7 @@ def read(source: Source, options: Options) -> Capture:
     return capture
 
 
-def _capture(reader: Reader, raw: Message, warnings: list[str]) -> Capture:
+def _capture(reader: Reader, raw: Message, warnings: list[str]) -> tuple[Capture, list[Weight]]:
     pools = Pools()
     building = Model(reader, pools, raw.get("functions", ()))
     graph = building.main(raw["graph"])
@@ -54,12 +57,9 @@ def _capture(reader: Reader, raw: Message, warnings: list[str]) -> Capture:
                 name = f"training: {part}" if not i else f"training {i + 1}: {part}"
                 stages.append(Stage(name, building.training(training[part])))
     stages[0] = Stage("model", graph, listings=stages[0].listings, warnings=(*warnings, *building.finish()))
-    return Capture(
-        pools=pools,
-        stages=stages,
-        tables={"weights in the file": table} if table is not None else {},
-        origin=Origin(NAME, NAME, clean(_producer(raw)), "file"),
-    )
+    tables = {"weights in the file": table} if table is not None else {}
+    origin = Origin(NAME, NAME, clean(_producer(raw)), "file")
+    return Capture(pools=pools, stages=stages, tables=tables, origin=origin), building.weights
 
 
 def _producer(raw: Message) -> str:

@@ -42,6 +42,7 @@ _OPTIMIZERS = frozenset(
 
 class Weight(NamedTuple):
     value: int
+    type: Typed
     data: Data
 
 
@@ -206,7 +207,7 @@ class _Part:
             self.constants[name] = few
         data = data_of(tensor)
         if data is not None and data.size:
-            self.weights.append(Weight(value, data))
+            self.weights.append(Weight(value, type_, data))
 
     def _value(self, name: str) -> int:
         """The value of this name, in this graph or in one around it; NULL for none."""
