@@ -38,6 +38,8 @@ BUILT_IN = {
     "paddle-pir": "opscope.readers.paddle.pir",
     "paddle-dump": "opscope.readers.paddle.dump",
     "onnx": "opscope.readers.onnx",
+    "safetensors": "opscope.readers.checkpoints.safetensors",
+    "gguf": "opscope.readers.checkpoints.gguf",
     "hidet": "opscope.readers.hidet",
     "model-explorer": "opscope.readers.model_explorer",
     "paddle-log": "opscope.readers.paddle.glog",  # this one and the next look through the whole file, so last
