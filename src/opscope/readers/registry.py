@@ -27,6 +27,7 @@ GROUP = "opscope.readers"
 BUILT_IN = {
     "opscope": "opscope.readers.opscope_file",
     "pt2": "opscope.readers.torch.pt2",
+    "checkpoint": "opscope.readers.checkpoints.pickled",  # archives without code, before those with code
     "torchscript": "opscope.readers.torch.torchscript",
     "chakra": "opscope.readers.torch.chakra",
     "torch-trace": "opscope.readers.torch.compiler",
@@ -40,6 +41,7 @@ BUILT_IN = {
     "onnx": "opscope.readers.onnx",
     "safetensors": "opscope.readers.checkpoints.safetensors",
     "gguf": "opscope.readers.checkpoints.gguf",
+    "numpy": "opscope.readers.checkpoints.npz",
     "hidet": "opscope.readers.hidet",
     "model-explorer": "opscope.readers.model_explorer",
     "paddle-log": "opscope.readers.paddle.glog",  # this one and the next look through the whole file, so last

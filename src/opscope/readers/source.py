@@ -6,11 +6,11 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from opscope.errors import BadInput
 
@@ -34,6 +34,8 @@ class Options:
     """What a user may say about how to read."""
 
     profile: Path | None = None
+    visit: Callable[[Sequence[Any]], None] | None = None
+    """Called with the tensors of a checkpoint, while their numbers can be read."""
     weights: bool = False  # statistics of the weights in the file, see `ir.tally`: all of them are read
 
 

@@ -21,9 +21,7 @@ _ORT = (
 
 # What the file starts with -> (what it is, what to do)
 _MAGIC: list[tuple[bytes, str, str]] = [
-    (b"GGUF", "a GGUF model", _WEIGHTS),
     (b"\x89HDF\r\n", "an HDF5 file (Keras weights or model)", f"opscope does not read it: {_TRACE}; {_PLUGIN}"),
-    (b"\x93NUMPY", "a numpy array", "an array has no graph"),
     (b"PAR1", "a Parquet file", "open the .opscope file it was exported from"),
     (b"ARROW1", "an Arrow file", "open the .opscope file it comes from"),
     (b"%PDF", "a PDF", "open the .opscope file it was exported from"),
@@ -41,7 +39,8 @@ _ENDINGS: dict[str, tuple[str, str]] = {
     ".mge": ("a MegEngine model", "its content is not one: dump it again"),
     ".pdmodel": ("a PaddlePaddle program", f"this version does not read it; {_PLUGIN}"),
     ".pdiparams": ("PaddlePaddle weights", _WEIGHTS),
-    ".safetensors": ("safetensors weights", _WEIGHTS),
+    ".safetensors": ("safetensors weights", "their header is none: copy the file again"),
+    ".gguf": ("a GGUF model", "its content is not one: copy it again"),
     ".pt2": ("a PyTorch ExportedProgram", "its content is not one: save it again with torch.export.save()"),
 }
 
@@ -98,8 +97,6 @@ def _zip(source: Source, by_name: tuple[str, str] | None) -> tuple[str, str]:
             names = open_zip(file).namelist()
     except Exception:  # zipfile meets damage with many kinds
         return "a zip file that is cut off or damaged", "copy it again"
-    if any(name.endswith(".npy") for name in names):
-        return "a numpy archive", "arrays have no graph"
     if any(name.endswith("config.json") for name in names) and any(name.endswith(".h5") for name in names):
         return "a Keras model", f"this version does not read it; {_PLUGIN}"
     return by_name or _BUNDLE

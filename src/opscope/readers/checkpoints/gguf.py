@@ -72,7 +72,7 @@ def read(source: Source, options: Options) -> Capture:
     version = f"version {header.version}, {told['general.architecture']}" if "general.architecture" in told else ""
     return capture_of(
         found, format=NAME, version=version, metadata=clean(text)[:200_000], warnings=warnings,
-        with_statistics=options.weights,
+        options=options,
     )  # fmt: skip
 
 

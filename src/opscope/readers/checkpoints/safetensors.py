@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
@@ -55,7 +56,7 @@ def read(source: Source, options: Options) -> Capture:
 
 def _capture(tensors: list[Tensor], metadata: str, warnings: list[str], options: Options) -> Capture:
     return capture_of(
-        tensors, format=NAME, metadata=metadata, warnings=warnings, with_statistics=options.weights
+        tensors, format=NAME, metadata=metadata, warnings=warnings, options=options
     )  # fmt: skip
 
 
@@ -73,8 +74,13 @@ def tensors_of(source: Source, file: str = "") -> tuple[list[Tensor], str]:
     told = entries.pop("__metadata__", None)
     data = 8 + size
     found = [_tensor(source, name, entry, data, file) for name, entry in entries.items()]
-    found.sort(key=lambda tensor: tensor.at or 0)
+    found.sort(key=lambda tensor: _natural(tensor.name))
     return found, clean(json.dumps(told, ensure_ascii=False, indent=1))[:100_000] if isinstance(told, dict) else ""
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Layer 2 before layer 10: the file has them in the order of their letters, or in that of their places."""
+    return [(int(part), "") if part.isdecimal() and len(part) < 10 else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _tensor(source: Source, name: str, entry: object, data: int, file: str) -> Tensor:

@@ -19,6 +19,7 @@ from opscope.ir.columns import frozen
 from opscope.ir.measurements import Figures, figures_table
 from opscope.ir.pools import clean
 from opscope.ir.tally import figures_of
+from opscope.readers.source import Options
 
 FRAMEWORK = "weights"
 OP = "tensor"
@@ -57,7 +58,7 @@ def capture_of(
     metadata: str = "",
     warnings: Iterable[str] = (),
     classes: Mapping[str, str] | None = None,
-    with_statistics: bool = False,
+    options: Options,
 ) -> Capture:
     """`classes`: what a module is, by its path, where the file says it."""
     if len(tensors) > MOST_TENSORS:
@@ -87,7 +88,9 @@ def capture_of(
     capture.warnings += [*said, *warnings]
     if values:
         capture.tables["weights in the file"] = _places(tensors, values)
-    if with_statistics:
+    if options.visit is not None:
+        options.visit(tensors)
+    if options.weights:
         add_statistics(capture, dict(zip(values, tensors, strict=True)))
     return capture
 
