@@ -39,6 +39,7 @@ BUILT_IN = {
     "paddle-pir": "opscope.readers.paddle.pir",
     "paddle-dump": "opscope.readers.paddle.dump",
     "onnx": "opscope.readers.onnx",
+    "tflite": "opscope.readers.tflite",
     "safetensors": "opscope.readers.checkpoints.safetensors",
     "gguf": "opscope.readers.checkpoints.gguf",
     "numpy": "opscope.readers.checkpoints.npz",

@@ -34,7 +34,7 @@ _MAGIC: list[tuple[bytes, str, str]] = [
 _ENDINGS: dict[str, tuple[str, str]] = {
     ".onnx": ("an ONNX model", "its content is not one: export or copy it again"),
     ".ort": ("an ONNX Runtime model", _ORT),
-    ".tflite": ("a TensorFlow Lite model", f"this version does not read it; {_PLUGIN}"),
+    ".tflite": ("a TensorFlow Lite model", "its content is not one: convert or copy it again"),
     ".pb": ("a TensorFlow graph", f"this version does not read it; {_PLUGIN}"),
     ".mge": ("a MegEngine model", "its content is not one: dump it again"),
     ".pdmodel": ("a PaddlePaddle program", f"this version does not read it; {_PLUGIN}"),
@@ -74,8 +74,6 @@ def _identify(source: Source) -> tuple[str, str]:
     for magic, what, advice in _MAGIC:
         if head.startswith(magic):
             return what, advice
-    if head[4:8] == b"TFL3":
-        return _ENDINGS[".tflite"]
     if head.startswith(b"PK\x03\x04"):
         return _zip(source, by_name)
     if head[4:8] == b"ORTM":

@@ -91,6 +91,14 @@ def linear(call: Call) -> Cost:
     return Cost(macs=rows * width * weight[-1], other=_added(call, rows * width))
 
 
+@kind("linear/activated")
+def linear_activated(call: Call) -> Cost:
+    """x in rows as wide as the weight @ weight.T + bias, and an activation at the end."""
+    results, width = size_of(call.out()), call.shape("weight")[-1]
+    more = (call.given("bias") is not None) + (call.attr("activation", "NONE") != "NONE")
+    return Cost(macs=results * width, other=results * more)
+
+
 @kind("linear/by-result")
 def linear_by_result(call: Call) -> Cost:
     """x @ weight + bias: the weight lies as [in, out]."""

@@ -188,6 +188,11 @@ def of_all(call: Call) -> Cost:
     return Cost(other=call.made() * max(tensors - 1, 0))
 
 
+@kind("sub/squared")
+def squared_difference(call: Call) -> Cost:
+    return Cost(other=2 * call.made())
+
+
 @kind("sum/then-log")
 def sum_then_log(call: Call) -> Cost:
     return Cost(other=call.taken() + call.made())
