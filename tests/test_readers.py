@@ -83,8 +83,8 @@ ONNX = b"\x08\x09\x12\x07pytorch\x1a\x052.1.0:\x80\x01"
     ("name", "content", "words"),
     [
         ("model.onnx", ONNX, r"an ONNX model, by its name: its content is not one: export or copy it again"),
-        ("model.tflite", b"\x1c\x00\x00\x00TFL3" + bytes(20), "a TensorFlow Lite model"),
-        ("renamed", b"\x1c\x00\x00\x00TFL3" + bytes(20), "a TensorFlow Lite model"),
+        ("model.tflite", b"\x1c\x00\x00\x00TFL3" + bytes(20), "not a readable TensorFlow Lite model"),
+        ("renamed", b"\x1c\x00\x00\x00TFL3" + bytes(20), "not a readable TensorFlow Lite model"),
         (
             "weights.pt",
             zipped(**{"archive__data.pkl": b"\x80\x02}."}),
@@ -101,7 +101,7 @@ ONNX = b"\x08\x09\x12\x07pytorch\x1a\x052.1.0:\x80\x01"
         ("x.gz", b"\x1f\x8b\x08", "a gzip file that is cut off or damaged"),
         ("empty.pkl", b"", r"an empty file \(0 bytes\)"),
         ("notes.txt", b"hello", "not a format opscope knows"),
-        ("model.pb", b"\x0a\x0bhello", "a TensorFlow graph, by its name"),
+    X
         ("cut.zip", b"PK\x03\x04abc", "a zip file that is cut off or damaged"),
     ],
 )

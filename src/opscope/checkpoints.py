@@ -143,7 +143,8 @@ def _numbers_apart(name: str, old: Tensor, new: Tensor) -> Difference | None:
         return Difference("not compared", name, *types)
     if equal and kind == "changed":
         return None
-    return Difference(kind, name, *types, *(math.sqrt(s) if s >= 0 else math.nan for s in squares), most)
+    one, other, apart = (math.sqrt(square) if square >= 0 else math.nan for square in squares)
+    return Difference(kind, name, *types, one, other, apart, most)
 
 
 def _numbers(tensor: Tensor) -> Callable[[], Iterator[npt.NDArray[np.float64]]] | None:

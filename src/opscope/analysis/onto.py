@@ -100,5 +100,5 @@ def _moved(table: Table, stage: int, pairs: dict[int, int]) -> Table:
 
 def _taken(column: Column, rows: Sequence[int]) -> Column:
     values: Any = column.values
-    taken = values[rows] if isinstance(values, np.ndarray) else [values[row] for row in rows]
+    taken: Any = np.asarray(values)[list(rows)] if isinstance(values, np.ndarray) else [values[row] for row in rows]
     return Column(taken, column.known[list(rows)], column.unit)

@@ -40,6 +40,7 @@ BUILT_IN = {
     "paddle-dump": "opscope.readers.paddle.dump",
     "onnx": "opscope.readers.onnx",
     "tflite": "opscope.readers.tflite",
+    "tensorflow": "opscope.readers.tensorflow",
     "safetensors": "opscope.readers.checkpoints.safetensors",
     "gguf": "opscope.readers.checkpoints.gguf",
     "numpy": "opscope.readers.checkpoints.npz",

@@ -35,7 +35,7 @@ _ENDINGS: dict[str, tuple[str, str]] = {
     ".onnx": ("an ONNX model", "its content is not one: export or copy it again"),
     ".ort": ("an ONNX Runtime model", _ORT),
     ".tflite": ("a TensorFlow Lite model", "its content is not one: convert or copy it again"),
-    ".pb": ("a TensorFlow graph", f"this version does not read it; {_PLUGIN}"),
+    ".pb": ("a protocol buffer", f"neither a graph nor a SavedModel of TensorFlow; {_PLUGIN}"),
     ".mge": ("a MegEngine model", "its content is not one: dump it again"),
     ".pdmodel": ("a PaddlePaddle program", f"this version does not read it; {_PLUGIN}"),
     ".pdiparams": ("PaddlePaddle weights", _WEIGHTS),

@@ -87,6 +87,13 @@ def conv_out_last(call: Call) -> Cost:
     return Cost(macs=call.made() * prod(weight[:-1]), other=call.made() * more)
 
 
+@kind("conv/depthwise-last")
+def conv_depthwise_last(call: Call) -> Cost:
+    """A weight of [height, width, in, results of each]: every result is made from one channel."""
+    weight = call.shape("weight")
+    return Cost(macs=call.made() * prod(weight[:2]), other=_bias(call))
+
+
 @kind("conv/activated")
 def conv_activated(call: Call) -> Cost:
     """A weight of [out, kernel…, in], and an activation at the end."""

@@ -58,6 +58,11 @@ def batch_norm_by_training_mode(call: Call) -> Cost:
     return (batch_norm_training if call.attr("training_mode", 0) else batch_norm_evaluation)(call)
 
 
+@kind("batch_norm/by-training-flag")
+def batch_norm_by_training_flag(call: Call) -> Cost:
+    return (batch_norm_training if call.attr("training", True) else batch_norm_evaluation)(call)
+
+
 @kind("layer_norm/skip")
 def layer_norm_skip(call: Call) -> Cost:
     """x + skip (+ bias), and the norm of that."""

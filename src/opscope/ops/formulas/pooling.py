@@ -31,6 +31,13 @@ def pool_by_sides(call: Call) -> Cost:
     return Cost(other=size_of(call.out()) * int(call.attr("height")) * int(call.attr("width")))
 
 
+@kind("max_pool/whole-window", "avg_pool/whole-window")
+def pool_whole_window(call: Call) -> Cost:
+    """The window has a size for every dimension, also for batch and channels, where it is 1."""
+    results = shape_of(call.out())
+    return Cost(other=prod(results) * prod(call.numbers("kernel_size", len(results))))
+
+
 @kind("pool")
 def pool_of_any_kind(call: Call) -> Cost:
     """One operator for all pools: attributes say which one it is."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from opscope.ir.dtypes import BLOCKS
 
 Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[Any]  # of 32 bits
 
 
 class Decoder(NamedTuple):
@@ -38,7 +38,7 @@ def _nibbles(packed: Bytes) -> Floats:
     return np.concatenate([packed & 15, packed >> 4], axis=1).astype(np.float32)
 
 
-def _fifth(blocks: Bytes, at: int) -> Floats:
+def _fifth(blocks: Bytes, at: int) -> Any:
     """The fifth bit of 32 numbers, worth 16."""
     bits = np.ascontiguousarray(blocks[:, at : at + 4]).view("<u4")
     return ((bits >> np.arange(32, dtype=np.uint32)) & 1).astype(np.float32) * 16

@@ -44,11 +44,10 @@ _CPP = {
 
 
 class _Stored(NamedTuple):
-    """What is known of a storage: its dtype, its name, how many elements."""
+    """What is known of a storage: its dtype and its name."""
 
     dtype: str
     key: str
-    count: int
 
 
 Pieces = Callable[[str, int, int], "Callable[[], Iterator[Piece]] | None"]  # storage, first byte, bytes
@@ -114,7 +113,7 @@ def _legacy(source: Source, data: Pages | Whole, size: int, options: Options) ->
         at = found.end
     system, value, keys = values[2:5]
     is_big = isinstance(system, dict) and cast("dict[Any, Any]", system).get("little_endian") is False
-    found = _Found(lambda *_: None, is_big)
+    found = _Found(_no_pieces, is_big)
     found.walk(value)
     places: dict[str, Span] = {}
     listed = cast("list[Any]", keys)[:_MOST_STORAGES] if isinstance(keys, list) else []
@@ -137,7 +136,7 @@ def _legacy(source: Source, data: Pages | Whole, size: int, options: Options) ->
 
 
 def _plain(source: Source, data: Pages | Whole, size: int, options: Options) -> Capture:
-    found = _Found(lambda *_: None, False, data)
+    found = _Found(_no_pieces, False, data)
     found.walk(Follower(data, 0, size).value)
     return _capture(found, "a pickle of arrays", options)
 
@@ -152,6 +151,10 @@ def _capture(found: _Found, version: str, options: Options) -> Capture:
         found.tensors, format=NAME, version=version, metadata=clean("\n".join(found.plain))[:100_000],
         warnings=warnings, classes=found.classes, options=options,
     )  # fmt: skip
+
+
+def _no_pieces(key: str, at: int, size: int) -> None:
+    """Of storages that are not found yet, or that there are none of."""
 
 
 def _part(pieces: Iterator[bytes], first: int, last: int) -> Iterator[Piece]:
@@ -218,8 +221,6 @@ class _Found:
         if tensor is not None:
             self.tensors.append(tensor)
             return
-        if id(value) in self._seen and value.items is None:
-            return
         state = value.state
         if isinstance(state, dict) and any(key in state for key in _PREFIXES):
             self._module(value, within, name, depth)
@@ -228,7 +229,8 @@ class _Found:
         around = (*within, name) if name else within
         for i, item in enumerate(value.listed):
             self._walk(item, around, str(i), depth + 1)
-        for item in (*value.args, state):
+        more: list[Any] = [*value.args, state]
+        for item in more:
             if isinstance(item, dict | list | tuple | Made):
                 self._walk(item, within, name, depth + 1)
 
@@ -292,7 +294,7 @@ class _Found:
         if kind == "Untyped":
             dtype = "uint8"
         key = str(parts[2])[:200]
-        return self.storages.setdefault(key, _Stored(dtype, key, parts[4] if type(parts[4]) is int else 0))
+        return self.storages.setdefault(key, _Stored(dtype, key))
 
     def _array(self, state: Any, name: str, within: tuple[str, ...]) -> Tensor | None:
         """`(1, shape, dtype, is_fortran, bytes)`."""

@@ -264,8 +264,7 @@ class _Part:
         inputs = [self._value(name) for name in raw.get("input", ())]
         graphs = _graphs(raw)
         if op == "Loop" and raw.get("input"):
-            trips = self.constants.get(raw["input"][0])
-            trips = trips[0] if isinstance(trips, list) and len(cast("list[Any]", trips)) == 1 else trips
+            trips = _single(self.constants.get(raw["input"][0]))
             if isinstance(trips, int):
                 attrs["max_trip_count"] = trips
         elif op == "Constant" and raw.get("output"):
@@ -411,6 +410,12 @@ _KINDS = {
     11: "sparse_tensor", 12: "sparse_tensors", 13: "tp", 14: "type_protos",
 }  # fmt: skip
 _CONSTANTS = {"value_int": "int64", "value_float": "float32", "value_string": "string"}
+
+
+def _single(value: Any) -> Any:
+    """The number of a tensor that holds one."""
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return items[0] if len(items) == 1 else None
 
 
 def argument_names(op: str, count: int) -> list[str]:

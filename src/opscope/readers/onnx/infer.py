@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from opscope.readers.pages import Pages, Whole
@@ -57,15 +58,15 @@ def _missing(graph: Message) -> list[str]:
 def _inferred(data: Pages | Whole, size: int, model: Message) -> list[Message] | None:
     """The types that ONNX infers; None where it is not installed, or cannot."""
     try:
-        import onnx  # pyright: ignore[reportMissingImports]
-        from onnx import shape_inference  # pyright: ignore[reportMissingImports]
+        onnx: Any = importlib.import_module("onnx")
+        inference: Any = importlib.import_module("onnx.shape_inference")
     except ImportError:
         return None
     text = _without_weights(data, size, model)
     if len(text) > _LARGEST:
         return None
     try:
-        done: Any = shape_inference.infer_shapes(onnx.load_model_from_string(text))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        done: Any = inference.infer_shapes(onnx.load_model_from_string(text))
         made: bytes = done.SerializeToString()
     except Exception:  # the checker meets what it does not like with many kinds of errors
         return None

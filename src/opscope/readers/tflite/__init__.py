@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -44,14 +44,10 @@ _INNER = ("then_subgraph_index", "else_subgraph_index", "cond_subgraph_index", "
           "init_subgraph_index", "decomposition_subgraph_index", "subgraph")  # fmt: skip
 
 
-class _Buffer(NamedTuple):
-    span: Span | None
-
-
 class _Weight(NamedTuple):
     value: int
     dtype: str
-    count: int | None
+    elements: int | None
     span: Span
 
 
@@ -75,8 +71,8 @@ class _Model:
     def __init__(self, root: flat.Table, size: int) -> None:
         self.pools = Pools()
         self.version, self.description = root.get(0, "I"), root.text(3)
-        self.codes = [_op_name(code) for code in root.tables(1)]
-        self.buffers = [_Buffer(_data(buffer, size)) for buffer in root.tables(4)]
+        self.codes: list[str] = [_op_name(code) for code in root.tables(1)]
+        self.buffers: list[Span | None] = [_data(buffer, size) for buffer in root.tables(4)]
         self.subgraphs = list(root.tables(2))
         if len(self.subgraphs) > _MOST_SUBGRAPHS:
             raise BadInput(f"{len(self.subgraphs):,} subgraphs; {_MOST_SUBGRAPHS:,} are the most")
@@ -174,8 +170,8 @@ class _Subgraph:
         model = self.model
         shape = _shape(tensor)
         dtype = _DTYPES.get(tensor.get(1, "b"), "")
-        number = tensor.get(2, "I")
-        span = model.buffers[number].span if number < len(model.buffers) else None
+        number: int = tensor.get(2, "I")
+        span: Span | None = model.buffers[number] if number < len(model.buffers) else None
         role = "input" if is_input else "activation"
         if span is not None and span.size and not is_input:
             role = _role(dtype, shape)
@@ -195,10 +191,10 @@ class _Subgraph:
 
     def _operator(self, operator: flat.Table, values: list[int], names: list[str], made: set[int]) -> None:
         b, model = self.b, self.model
-        code = operator.get(0, "I")
+        code: int = operator.get(0, "I")
         op = model.codes[code] if code < len(model.codes) else f"operator code {code}"
         inputs = [values[i] if 0 <= i < len(values) else NULL for i in operator.numbers(1, "i")]
-        outputs = [i for i in operator.numbers(2, "i") if 0 <= i < len(values)]
+        outputs: list[int] = [i for i in operator.numbers(2, "i") if 0 <= i < len(values)]
         called = _ARGUMENTS.get(op, ())[: len(inputs)]
         args = [*called, *(str(i) for i in range(len(called), len(inputs)))]
         name = names[outputs[0]] if outputs else ""
@@ -275,9 +271,13 @@ def _role(dtype: str, shape: tuple[Dim, ...] | None) -> str:
 
 def _plain(attrs: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: [*value[:64], f"… {len(value) - 64:,} more"] if isinstance(value, list) and len(value) > 64 else value
+        name: _shortened(cast("list[Any]", value)) if isinstance(value, list) else value
         for name, value in attrs.items()
     }
+
+
+def _shortened(items: list[Any]) -> list[Any]:
+    return items if len(items) <= 64 else [*items[:64], f"… {len(items) - 64:,} more"]
 
 
 def _quantization(found: list[tuple[int, list[float], list[int]]]) -> Table:
@@ -298,7 +298,7 @@ def _quantization(found: list[tuple[int, list[float], list[int]]]) -> Table:
 def _add_statistics(capture: Capture, data: Pages | Whole, weights: list[_Weight]) -> None:
     found: dict[int, Figures] = {}
     for weight in weights:
-        figures = figures_of(_pieces(data, weight.span), weight.dtype, weight.count)
+        figures = figures_of(_pieces(data, weight.span), weight.dtype, weight.elements)
         if figures is not None:
             found[weight.value] = figures
     if found:
