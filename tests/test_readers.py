@@ -101,7 +101,7 @@ ONNX = b"\x08\x09\x12\x07pytorch\x1a\x052.1.0:\x80\x01"
         ("x.gz", b"\x1f\x8b\x08", "a gzip file that is cut off or damaged"),
         ("empty.pkl", b"", r"an empty file \(0 bytes\)"),
         ("notes.txt", b"hello", "not a format opscope knows"),
-    X
+        ("model.pb", b"\x0a\x0bhello", "a protocol buffer, by its name"),
         ("cut.zip", b"PK\x03\x04abc", "a zip file that is cut off or damaged"),
     ],
 )

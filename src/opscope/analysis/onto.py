@@ -99,6 +99,9 @@ def _moved(table: Table, stage: int, pairs: dict[int, int]) -> Table:
 
 
 def _taken(column: Column, rows: Sequence[int]) -> Column:
-    values: Any = column.values
-    taken: Any = np.asarray(values)[list(rows)] if isinstance(values, np.ndarray) else [values[row] for row in rows]
-    return Column(taken, column.known[list(rows)], column.unit)
+    values = column.values
+    chosen = list(rows)
+    if isinstance(values, np.ndarray):
+        return Column(values[np.array(chosen, dtype=np.int64)], column.known[chosen], column.unit)
+    taken: Any = [values[row] for row in chosen]
+    return Column(taken, column.known[chosen], column.unit)

@@ -127,8 +127,11 @@ class _Header:
             sizes = [self._number(self._long) for _ in range(dimensions)]
             if not all(size < LARGEST_DIM for size in sizes):
                 raise BadInput(f"tensor {name[:100]!r} is larger than anything: it is damaged, copy it again")
+            kind, offset = self._number("I"), self._number("Q")
+            if offset >= LARGEST_DIM:
+                raise BadInput(f"tensor {name[:100]!r} lies beyond anything: it is damaged, copy it again")
             # The file counts from the innermost dimension.
-            found.append(_Info(name, tuple(sizes[::-1]), self._number("I"), self._number("Q")))
+            found.append(_Info(name, tuple(sizes[::-1]), kind, offset))
         return found
 
     def _value(self, kind: int, depth: int) -> str:

@@ -457,7 +457,8 @@ def _items(held: Message) -> list[Any] | None:
         if kind == "b":
             return [bool(item) for item in shown]
         if kind == "s":
-            return [bytes(item)[:100].decode("utf-8", "backslashreplace") for item in shown if isinstance(item, bytes)]
+            texts = [bytes(item) for item in shown]
+            return [text.decode("utf-8", "backslashreplace")[:100] for text in texts]
         if kind == "type":
             return [_DTYPES.get(item, f"type {item}") for item in shown]
         if kind == "func":

@@ -115,7 +115,7 @@ def _reduced(shapes: Sequence[Shape], values: Sequence[Any], attrs: Mapping[str,
     given, axes = shapes[0], values[1]
     if given is None or axes is None:
         return None
-    listed: list[int] = axes if isinstance(axes, list) else [axes]
+    listed: list[int] = cast("list[int]", axes) if isinstance(axes, list) else [int(axes)]
     chosen = {axis % len(given) for axis in listed}
     keep = attrs.get("keep_dims", False)
     return tuple(1 if i in chosen else size for i, size in enumerate(given) if keep or i not in chosen)

@@ -193,7 +193,8 @@ class _Subgraph:
         b, model = self.b, self.model
         code: int = operator.get(0, "I")
         op = model.codes[code] if code < len(model.codes) else f"operator code {code}"
-        inputs = [values[i] if 0 <= i < len(values) else NULL for i in operator.numbers(1, "i")]
+        read: list[int] = operator.numbers(1, "i")
+        inputs: list[int] = [values[i] if 0 <= i < len(values) else NULL for i in read]
         outputs: list[int] = [i for i in operator.numbers(2, "i") if 0 <= i < len(values)]
         called = _ARGUMENTS.get(op, ())[: len(inputs)]
         args = [*called, *(str(i) for i in range(len(called), len(inputs)))]
