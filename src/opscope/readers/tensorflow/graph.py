@@ -419,7 +419,8 @@ def _numbers(reader: Reader | None, tensor: Message, dtype: str, shape: Shape) -
             return None
     else:
         keys = ("int_val", "int64_val", "float_val", "double_val", "bool_val")
-        flat = next((list(tensor[key]) for key in keys if tensor.get(key)), [])
+        held: list[list[Any]] = [tensor[key] for key in keys if tensor.get(key)]
+        flat = list(held[0]) if held else []
         flat += [flat[-1]] * (count - len(flat)) if flat and len(flat) < count else []
     if len(flat) != count:
         return None
@@ -457,7 +458,7 @@ def _items(held: Message) -> list[Any] | None:
         if kind == "b":
             return [bool(item) for item in shown]
         if kind == "s":
-            texts = [bytes(item) for item in shown]
+            texts: list[bytes] = [item for item in shown if isinstance(item, bytes)]
             return [text.decode("utf-8", "backslashreplace")[:100] for text in texts]
         if kind == "type":
             return [_DTYPES.get(item, f"type {item}") for item in shown]

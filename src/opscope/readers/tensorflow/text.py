@@ -15,6 +15,11 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
 _PLAIN = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 _DEEPEST = 100
+# What fields of these kinds hold; all others are messages.
+_HELD: dict[str, tuple[type, ...]] = {
+    "": (), "string": (str,), "bytes": (bytes,), "span": (bytes,), "int": (int,), "uint": (int,), "float": (int, float),
+    "double": (int, float), "fixed32": (int,), "fixed64": (int,),
+}  # fmt: skip
 _TYPES = [
     "INVALID",
     "FLOAT",
@@ -89,8 +94,8 @@ class _Parser:
             if self._next[1] == ":":
                 self._take()
             for value in self._values(field, depth):
-                if not field:
-                    continue
+                if not isinstance(value, _HELD.get(field, dict)):
+                    continue  # of a field that is not known, or not what its schema says
                 if is_list:
                     found.setdefault(key, []).append(value)
                 else:
