@@ -73,7 +73,8 @@ def test_models_of_the_old_exporter(made: Made, request: pytest.FixtureRequest) 
     capture = opscope.opening.from_bytes("old.onnx", out.getvalue())
     assert capture.stats().total.macs == opscope.stats(made[0], *made[1]).total.macs
     modules = {name.replace(".", "/") for name, module in made[0].named_modules() if not list(module.children())}
-    own = {node.path for node in capture.graph.nodes if node.op in ("Conv", "Gemm", "LSTM")}
+    paths = {node.path for node in capture.graph.nodes if node.op in ("Conv", "Gemm", "LSTM")}
+    own = {path.removesuffix("_1") for path in paths}  # as it calls the second call of a module
     assert own <= modules | {"", *(path.rpartition("/")[0] for path in modules)}
 
 

@@ -145,6 +145,16 @@ class Source:
                     raise BadInput(f"{self.name}: line {number:,} is longer than {_LONGEST_LINE:,} characters: refused")
                 yield line.rstrip("\n")
 
+    def only(self, *patterns: str) -> Source | None:
+        """Of a folder, the one file right in it that is called so, by the first pattern that any is called by."""
+        if not self.is_folder or self.path is None:
+            return None
+        for pattern in patterns:
+            found = sorted(path for path in self.path.glob(pattern) if path.is_file())
+            if found:
+                return Source.of(found[0]) if len(found) == 1 else None
+        return None
+
     def _check_size(self, most: int) -> None:
         if self.size > most:
             raise BadInput(f"{self.name}: {self.size:,} bytes; {most:,} are the most for a file of this kind")

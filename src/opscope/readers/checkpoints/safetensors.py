@@ -33,6 +33,7 @@ DTYPES = {
 
 
 def match(source: Source) -> bool:
+    source = _file(source)
     head = source.head
     if _has_header(head):
         size = struct.unpack_from("<Q", head)[0]
@@ -40,11 +41,17 @@ def match(source: Source) -> bool:
     return head.lstrip()[:1] == b"{" and b'"weight_map"' in head
 
 
+def _file(source: Source) -> Source:
+    """In a folder, as models are handed around: the index, or the one file."""
+    return source.only("*.safetensors.index.json", "*.safetensors") or source
+
+
 def _has_header(head: bytes) -> bool:
     return len(head) > 9 and head[8:9] == b"{" and head[:1] != b"{"
 
 
 def read(source: Source, options: Options) -> Capture:
+    source = _file(source)
     try:
         if _has_header(source.head):
             tensors, metadata = tensors_of(source)

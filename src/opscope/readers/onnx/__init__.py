@@ -22,6 +22,8 @@ _LATEST_VERSION = 100
 
 
 def match(source: Source) -> bool:
+    """The file; or the folder that it lies in, with its weights."""
+    source = source.only("*.onnx") or source
     found = begins_like(source.head, source.size, SCHEMA, "ModelProto")
     if not found or not 0 <= found.get(_VERSION, 0) <= _LATEST_VERSION:
         return False
@@ -29,6 +31,7 @@ def match(source: Source) -> bool:
 
 
 def read(source: Source, options: Options) -> Capture:
+    source = source.only("*.onnx") or source
     with mapped(source) as (data, size):
         try:
             model = Reader(data, SCHEMA).message("ModelProto", 0, size)

@@ -159,7 +159,7 @@ class _Subgraph:
         for number, tensor in enumerate(tensors):
             values.append(self._tensor(tensor, number in given))
             names.append(tensor.text(3))
-        b.inputs += [values[i] for i in given if 0 <= i < len(values)]
+        b.inputs += dict.fromkeys(values[i] for i in given if 0 <= i < len(values))  # a damaged file repeats some
         made: set[int] = set()
         for operator in self.table.tables(3):
             self._operator(operator, values, names, made)
