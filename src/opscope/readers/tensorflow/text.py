@@ -140,9 +140,9 @@ class _Parser:
 def _unescaped(text: str) -> bytes:
     def plain(found: re.Match[bytes]) -> bytes:
         code = found[1]
-        if code[:1] == b"x":
+        if code[:1] == b"x" and len(code) > 1:
             return bytes([int(code[1:], 16)])
-        if code[:1].isdigit():
+        if code[:1] in b"01234567":
             return bytes([int(code, 8) & 255])
         return _PLAIN.get(code, code)
 
