@@ -6,6 +6,7 @@ import re
 
 from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.ir.capture import named_apart
 from opscope.ir.pools import clean
 from opscope.readers.pages import mapped
 from opscope.readers.protobuf import Message, Reader, begins_like
@@ -115,6 +116,7 @@ def _saved(reader: Reader | None, raw: Message) -> Capture:
                 Stage(clean(tags) or "graph", model.graph(nodes), listings={"native": listing},
                       warnings=tuple(model.finish()))
             )  # fmt: skip
+    stages = named_apart(stages)
     if not stages:
         raise BadInput("a SavedModel without a graph. It may be cut off: save or copy it again")
     return Capture(pools, stages, origin=Origin(NAME, NAME, clean(version)[:100], "file"))

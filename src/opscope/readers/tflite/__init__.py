@@ -10,6 +10,7 @@ import numpy as np
 
 from opscope.errors import BadInput, of_file
 from opscope.ir import NULL, Capture, Column, Graph, GraphBuilder, Origin, Pools, Stage, Table, column
+from opscope.ir.capture import named_apart
 from opscope.ir.columns import frozen
 from opscope.ir.measurements import Figures, figures_table
 from opscope.ir.pools import Dim, clean
@@ -101,7 +102,7 @@ class _Model:
             if (graph := graphs[number]) is not None
         ]
         origin = Origin(NAME, NAME, clean(f"schema {self.version}"), "file")
-        capture = Capture(self.pools, stages, origin=origin)
+        capture = Capture(self.pools, named_apart(stages), origin=origin)
         if self.weights:
             capture.tables["weights in the file"] = Table(
                 0,
