@@ -152,6 +152,14 @@ def torch(session: nox.Session) -> None:
     run_plainly(session, "pytest", "tests/torch", *workers, *session.posargs, env={"OMP_NUM_THREADS": "1"})
 
 
+@lane(name="formats", version="3.11")
+def formats(session: nox.Session) -> None:
+    """Files that the real exporters write: ONNX, checkpoints, TensorFlow Lite."""
+    session.install(*requirements("torch"))
+    session.install("-e", ".", *requirements("pytest", "formats"))
+    run_plainly(session, "pytest", "tests/formats", *session.posargs, env={"OMP_NUM_THREADS": "1"})
+
+
 @lane(name="hidet", version="3.11")
 def hidet(session: nox.Session) -> None:
     """Live capture on real Hidet, on the CPU."""

@@ -12,6 +12,7 @@ TESTS = Path(__file__).parent
 DATA = TESTS / "data"
 NEEDED_BY = {
     "browser": "playwright",
+    "formats": "onnxscript",
     "hidet": "hidet",
     "jittor": "jittor",
     "megengine": "megengine",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import pickle
 import tempfile
 import zipfile
 from pathlib import Path
+
+import numpy as np
 
 import opscope
 from measured_files import HISTORY, nsight, snapshot
@@ -37,7 +41,24 @@ def samples() -> dict[str, bytes]:
             # As another tool would write it: then our reader takes all attributes as they are.
             found[f"other.{out.name}"] = found[out.name].replace(b"opscope 1", b"other", 1)
     plain = found | xla_samples() | torch_samples() | megengine_samples() | hidet_samples() | paddle_samples()
+    plain |= file_samples()
     return plain | opscope_samples() | compiler_samples() | packed_samples() | report_samples() | tool_samples()
+
+
+def file_samples() -> dict[str, bytes]:
+    """ONNX, TensorFlow and checkpoints: as their writers made them; archives with the names that give them away."""
+    found = {
+        path.name: path.read_bytes()
+        for folder in ("onnx", "tensorflow", "checkpoints")
+        for path in sorted((DATA / folder).glob("*.*"))
+        if path.is_file() and path.stat().st_size < LARGEST
+    }
+    found["saved_model.pb"] = (DATA / "tensorflow" / "saved" / "saved_model.pb").read_bytes()
+    arrays = {"fc.weight": np.arange(12, dtype=np.float32).reshape(3, 4), "bn._mean": np.zeros(3)}
+    found["arrays.pdparams"] = pickle.dumps(arrays, 4)
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return found | {"arrays.npz": out.getvalue()}
 
 
 def opscope_samples() -> dict[str, bytes]:

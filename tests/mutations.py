@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from mutations_files import mutate_header, mutate_protobuf
 from opscope.wire import arrow, ipc
 
 
@@ -411,6 +412,14 @@ def known_changes(name: str, data: bytes) -> list[tuple[float, Change]]:
         return [(0.8, lambda data, rng, _: mutate_log(data, rng))]
     if name.endswith(".mge"):  # offsets, counts and kinds of its tables
         return [(0.6, lambda data, rng, _: mutate_numbers(data, rng, len(data)))]
+    if name.endswith((".onnx", ".pb")):
+        return [(0.8, lambda data, rng, _: mutate_protobuf(data, rng))]
+    if name.endswith((".tflite", ".gguf")):
+        return [(0.7, lambda data, rng, _: mutate_numbers(data, rng, len(data)))]
+    if name.endswith(".safetensors"):
+        return [(0.8, lambda data, rng, _: mutate_header(data, rng))]
+    if name.endswith(".pdparams"):
+        return [(0.6, lambda data, rng, _: mutate_opcodes(data, rng))]
     if name.endswith(".arrow"):
         return [
             (0.45, lambda data, rng, _: mutate_table(data, rng)),
@@ -423,7 +432,7 @@ def known_changes(name: str, data: bytes) -> list[tuple[float, Change]]:
         return [(0.3, lambda data, rng, _: mutate_opcodes(data, rng)), inside]
     if name.endswith(".json"):
         return [inside]
-    if name.endswith((".log", ".dot", ".txt", ".py")):
+    if name.endswith((".log", ".dot", ".txt", ".py", ".pbtxt")):
         return [(0.6, lambda data, rng, _: mutate_text(data, rng))]
     return []
 

@@ -276,7 +276,7 @@ def test_a_file_that_shrinks_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_model_that_shrinks_while_it_is_read_is_refused(tmp_path: Path) -> None:
-    from opscope.readers.megengine import mapped
+    from opscope.readers.pages import mapped
 
     path = tmp_path / "x.mge"
     path.write_bytes(bytes(1 << 20))

@@ -16,10 +16,10 @@ import opscope
 from effort import PEAK
 from golden import check
 from opscope.errors import BadInput
-from opscope.readers.megengine import decoded, flat, mapped
+from opscope.readers.megengine import decoded, flat
 from opscope.readers.megengine.kinds import types_by_id, xxh64
 from opscope.readers.megengine.model import DTYPES, Dtype, Model, Operator, decode
-from opscope.readers.megengine.pages import Whole
+from opscope.readers.pages import Whole, mapped
 from opscope.readers.source import Source
 
 DATA = Path(__file__).parent / "data" / "megengine"

@@ -6,6 +6,7 @@ from types import TracebackType
 
 from opscope import ir
 from opscope.analysis.diff import Diff, compare, stage_diffs, with_changes
+from opscope.analysis.diff.exported import crossing
 from opscope.analysis.diff.report import Compared
 from opscope.analysis.diff.stages import reported
 from opscope.capture import Capture
@@ -19,7 +20,20 @@ def diff(before: Graphs, after: Graphs) -> Diff:
     >>> opscope.diff(cap.stages[0], cap.stages[1])                   # doctest: +SKIP
     20 → 19 operators: 1 rewritten, 14 same
     """
+    if isinstance(before, ir.Capture) and isinstance(after, ir.Capture):
+        return of_captures((before, before.stage()), (after, after.stage()))
     return compare(_graph(before), _graph(after))
+
+
+def of_captures(before: tuple[ir.Capture, ir.Stage], after: tuple[ir.Capture, ir.Stage]) -> Diff:
+    """What is different between stages of two captures. Of two frameworks, what was exported is told apart by what the
+    exporter kept: names of operators, modules, lines."""
+    one, other = before[1].graph, after[1].graph
+    frameworks = before[0].origin.framework, after[0].origin.framework
+    if not all(frameworks) or frameworks[0] == frameworks[1]:
+        return compare(one, other)
+    links = crossing(one, other)
+    return compare(one, other, links, frameworks=frameworks if links else None)
 
 
 def _graph(given: Graphs) -> ir.Graph:

@@ -53,6 +53,12 @@ _SIZE_TOO = click.option(  # the same word has two meanings, which look differen
 WEIGHTS = click.option(
     "--weights", is_flag=True, help="Read the weights in X and keep statistics of each (NaN, min, max, rms, …)."
 )
+ONTO = click.option(
+    "--onto",
+    type=click.Path(path_type=Path),
+    metavar="CAPTURE",
+    help="X is a checkpoint: show its weights on the graph of CAPTURE, by name and shape.",
+)
 STAGE = click.option("--stage", metavar="NAME", help="Only this stage (default: the first).")
 
 
@@ -69,17 +75,30 @@ def opened(command: Function) -> Function:
         sizes: tuple[str, ...],
         tables: tuple[Path, ...],
         weights: bool,
+        onto: Path | None,
         **rest: Any,
     ) -> Any:
         if has_own:
             own = [text for text in sizes if "=" not in text]
             rest["size"], sizes = own[-1] if own else None, tuple(text for text in sizes if "=" in text)
-        capture = opscope.open(file, sources=sources, profile=profile, sizes=numbers(sizes), weights=weights)
+        capture = open_onto(file, onto, sources=sources, profile=profile, sizes=numbers(sizes), weights=weights)
         add_tables(capture, tables)
         gc.freeze()  # all of it is there until the command ends: garbage need not be looked for in it
         return command(capture=capture, **rest)
 
-    return FILE(SOURCES(PROFILE((_SIZE_TOO if has_own else SIZE)(TABLES(WEIGHTS(with_capture))))))  # type: ignore[return-value]
+    return FILE(SOURCES(PROFILE((_SIZE_TOO if has_own else SIZE)(TABLES(WEIGHTS(ONTO(with_capture)))))))  # type: ignore[return-value]
+
+
+def open_onto(file: Path, onto: Path | None, *, weights: bool, **how: Any) -> Capture:
+    """The file; or, if it is a checkpoint that belongs onto a graph, that graph with its weights."""
+    if onto is None:
+        return opscope.open(file, weights=weights, **how)
+    from opscope.analysis.onto import onto as put
+
+    held = opscope.open(file, weights=True)
+    if held.origin.framework != "weights":
+        raise OpscopeError(f"--onto: {file} is no checkpoint ({held.origin.format}): it has a graph of its own")
+    return put(opscope.open(onto, **how), held, str(file))
 
 
 def add_tables(capture: Capture, tables: Sequence[Path]) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 import click
 
 import opscope
+from opscope import checkpoints
 from opscope.analysis.diff.compiled_limits import exceeded_in
 from opscope.analysis.diff.kernels import KernelDiff, compare_kernels
 from opscope.analysis.diff.limits import FIGURES, TIME, Limit, exceeded, parse
 from opscope.analysis.diff.report import Compared, Line, headline, lines
 from opscope.analysis.diff.times import compare_times, exceeded_time
 from opscope.capture import Capture
-from opscope.diffing import along_stages, between, diff, ends
+from opscope.diffing import along_stages, between, ends, of_captures
 from opscope.errors import OpscopeError
 from opscope.files import replacing
 from opscope.ir import Stage
@@ -99,6 +100,9 @@ def command(
     if values:
         fails = _values(first, second if after is not None else None, conditions, as_json, out, from_stage or to_stage)
         context.exit(1 if fails else 0)
+    if after is not None and first.origin.framework == second.origin.framework == "weights":
+        _checkpoints(before, after, as_json, out, conditions)
+        return
     along = after is None and from_stage is None and to_stage is None
     if along:
         comparisons, whole = _along(first, before)
@@ -174,6 +178,13 @@ def _opened(before: Path, after: Path | None, profiles: Sequence[Path]) -> tuple
 Ends = tuple[Compared, tuple[Capture, Stage], tuple[Capture, Stage]]
 
 
+def _checkpoints(before: Path, after: Path, as_json: bool, out: Path | None, conditions: Sequence[str]) -> None:
+    if out is not None or conditions:
+        raise OpscopeError("two checkpoints are compared as text, or with --json: they have no graphs")
+    found = checkpoints.diff(before, after)
+    click.echo(to_json(found.to_dict()) if as_json else "\n".join([f"{before} → {after}  ", *found.lines()]))
+
+
 def _along(capture: Capture, path: Path) -> tuple[list[Compared], Ends]:
     """Each stage compared with the one it was derived from; and, for conditions, the first with the last."""
     found = along_stages(capture)
@@ -200,7 +211,7 @@ def _pair(
         f"{path}{f' {stage.name}' if len(capture.stages) > 1 else ''}"
         for path, capture, stage in ((before, first, one), (after, second, other))
     ]
-    return Compared(names[0], names[1], diff(one, other)), (first, one), (second, other)
+    return Compared(names[0], names[1], of_captures((first, one), (second, other))), (first, one), (second, other)
 
 
 def _json(comparisons: Sequence[Compared], along: bool) -> dict[str, Any]:

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import click
 
-import opscope
 from opscope.capture import Capture
 from opscope.opening import from_bytes
 from opscope.server import Server, forward_line, over_ssh
 from opscope.tables import as_csv
 
-from .common import PROFILE, SIZE, SOURCES, TABLES, WEIGHTS, add_tables, numbers
+from .common import ONTO, PROFILE, SIZE, SOURCES, TABLES, WEIGHTS, add_tables, numbers, open_onto
 
 BROWSER = click.option(
     "--browser/--no-browser", default=True, help="Open the browser (default), or only print the URL."
@@ -31,6 +30,7 @@ PORT = click.option(
 @SIZE
 @TABLES
 @WEIGHTS
+@ONTO
 @BROWSER
 @PORT
 def command(
@@ -40,6 +40,7 @@ def command(
     sizes: tuple[str, ...],
     tables: tuple[Path, ...],
     weights: bool,
+    onto: Path | None,
     browser: bool,
     port: int | None,
 ) -> None:
@@ -50,7 +51,7 @@ def command(
     """
     given = numbers(sizes)
     captures = [
-        (file.name, opscope.open(file, sources=sources, profile=profile, sizes=given, weights=weights))
+        (file.name, open_onto(file, onto, sources=sources, profile=profile, sizes=given, weights=weights))
         for file in files
     ]
     for _, capture in captures[:1]:  # a table is about the first file

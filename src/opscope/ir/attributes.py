@@ -66,3 +66,7 @@ RECOMPUTE_POLICY = "recompute policy"
 
 RECOMPUTED_BECAUSE = "recomputed because"
 """Of an operator that backward runs once more: who decided that."""
+
+EXPORTED_FROM = "exported from"
+"""Of an operator of an exported model: the name and the operator in the program that it was made from, as in
+`relu = aten.relu`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,6 +37,19 @@ class Stage:
     seconds: float | None = None
     listings: dict[str, str] = field(default_factory=dict[str, str])  # kind -> the framework's own text
     warnings: tuple[str, ...] = ()
+
+
+def named_apart(stages: Sequence[Stage]) -> list[Stage]:
+    """The same stages; of those with one name, the later ones get a number."""
+    taken: set[str] = set()
+    found: list[Stage] = []
+    for stage in stages:
+        name, number = stage.name, 2
+        while name in taken:
+            name, number = f"{stage.name} #{number}", number + 1
+        taken.add(name)
+        found.append(replace(stage, name=name) if name != stage.name else stage)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,6 +96,14 @@ def _entries() -> tuple[tuple[Dtype, tuple[str, ...]], ...]:
 
 _ENTRIES = _entries()
 DTYPES = tuple(dtype for dtype, _ in _ENTRIES)
+# llama.cpp's quantized numbers come in blocks, with scales between them: bytes of a block, and numbers in it.
+BLOCKS = {
+    "q4_0": (18, 32), "q4_1": (20, 32), "q5_0": (22, 32), "q5_1": (24, 32), "q8_0": (34, 32), "q8_1": (36, 32),
+    "q2_k": (84, 256), "q3_k": (110, 256), "q4_k": (144, 256), "q5_k": (176, 256), "q6_k": (210, 256),
+    "q8_k": (292, 256), "iq2_xxs": (66, 256), "iq2_xs": (74, 256), "iq3_xxs": (98, 256), "iq1_s": (50, 256),
+    "iq4_nl": (18, 32), "iq3_s": (110, 256), "iq2_s": (82, 256), "iq4_xs": (136, 256), "iq1_m": (56, 256),
+    "tq1_0": (54, 256), "tq2_0": (66, 256), "mxfp4": (17, 32),
+}  # fmt: skip
 _BY_NAME = {name: dtype for dtype, spellings in _ENTRIES for name in (dtype.name, *spellings)}
 
 # Prefixes that say whose dtype it is, and types around it: torch.float32, paddle.DataType.INT8, tensor(float)
@@ -119,6 +127,8 @@ def find(name: str) -> Dtype | None:
     around = AROUND.match(text)
     text = PREFIX.sub("", around[1] if around else text)
     found = _BY_NAME.get(text)
+    if text in BLOCKS:
+        return Dtype(text, None, "quantized")
     if found is None and (vector := VECTOR.match(text)):
         lane, lanes = _BY_NAME.get(vector[1]), int(vector[2][:5])
         if lane is not None and lane.bits is not None and 0 < lanes <= MOST_LANES:
@@ -152,5 +162,8 @@ def bits_of(name: str) -> int | None:
 
 def bytes_of(name: str, elements: int) -> int | None:
     """Bytes of so many elements, rounded up where they share bytes."""
+    if name in BLOCKS:
+        size, count = BLOCKS[name]
+        return -(-elements // count) * size
     bits = bits_of(name)
     return None if bits is None else -(-elements * bits // 8)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 from opscope.errors import BadInput
+
+# How a profile of ONNX Runtime begins: a Chrome trace, but of no use without its model.
+ONNX_RUNTIME = re.compile(rb'\s*\[\s*\{\s*"cat"\s*:\s*"Session"')
 
 LARGEST = 512 << 20  # bytes; what JSON says takes ten times as much in memory
 

@@ -16,7 +16,7 @@ from .source import Options, Source
 PROFILES = ("kineto", "nsight")
 SNAPSHOTS = "opscope.readers.torch.snapshot"
 # Readers that take a report of their own framework's profiler (`Options.profile`).
-REPORTED = ("jittor-trace", "hidet", "hidet-output", "xla")
+REPORTED = ("jittor-trace", "hidet", "hidet-output", "onnx", "xla")
 
 
 def profile_of(path: Path) -> Capture | None:
@@ -40,6 +40,6 @@ def not_taken(path: Path, format: str) -> BadInput:
     """What to say of a profile that a capture of this format has no use for."""
     return BadInput(
         f"{path}: not a profile that can be joined to this capture ({format}): opscope reads Chrome traces of "
-        "torch.profiler (Kineto), SQLite exports of Nsight Systems and snapshots of torch.cuda.memory. Jittor's and "
-        "Hidet's reports belong to captures of these frameworks"
+        "torch.profiler (Kineto), SQLite exports of Nsight Systems and snapshots of torch.cuda.memory. Jittor's, "
+        "Hidet's and ONNX Runtime's reports belong to captures of these frameworks"
     )

@@ -27,6 +27,7 @@ GROUP = "opscope.readers"
 BUILT_IN = {
     "opscope": "opscope.readers.opscope_file",
     "pt2": "opscope.readers.torch.pt2",
+    "checkpoint": "opscope.readers.checkpoints.pickled",  # archives without code, before those with code
     "torchscript": "opscope.readers.torch.torchscript",
     "chakra": "opscope.readers.torch.chakra",
     "torch-trace": "opscope.readers.torch.compiler",
@@ -38,6 +39,12 @@ BUILT_IN = {
     "jittor-trace": "opscope.readers.jittor",
     "paddle-pir": "opscope.readers.paddle.pir",
     "paddle-dump": "opscope.readers.paddle.dump",
+    "onnx": "opscope.readers.onnx",
+    "tflite": "opscope.readers.tflite",
+    "tensorflow": "opscope.readers.tensorflow",
+    "safetensors": "opscope.readers.checkpoints.safetensors",
+    "gguf": "opscope.readers.checkpoints.gguf",
+    "numpy": "opscope.readers.checkpoints.npz",
     "hidet": "opscope.readers.hidet",
     "model-explorer": "opscope.readers.model_explorer",
     "paddle-log": "opscope.readers.paddle.glog",  # this one and the next look through the whole file, so last

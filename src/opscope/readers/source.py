@@ -6,11 +6,11 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from opscope.errors import BadInput
 
@@ -34,6 +34,8 @@ class Options:
     """What a user may say about how to read."""
 
     profile: Path | None = None
+    visit: Callable[[Sequence[Any]], None] | None = None
+    """Called with the tensors of a checkpoint, while their numbers can be read."""
     weights: bool = False  # statistics of the weights in the file, see `ir.tally`: all of them are read
 
 
@@ -142,6 +144,16 @@ class Source:
                 if len(line) == _LONGEST_LINE:
                     raise BadInput(f"{self.name}: line {number:,} is longer than {_LONGEST_LINE:,} characters: refused")
                 yield line.rstrip("\n")
+
+    def only(self, *patterns: str) -> Source | None:
+        """Of a folder, the one file right in it that is called so, by the first pattern that any is called by."""
+        if not self.is_folder or self.path is None:
+            return None
+        for pattern in patterns:
+            found = sorted(path for path in self.path.glob(pattern) if path.is_file())
+            if found:
+                return Source.of(found[0]) if len(found) == 1 else None
+        return None
 
     def _check_size(self, most: int) -> None:
         if self.size > most:

@@ -7,17 +7,21 @@ import re
 from opscope.errors import BadInput
 from opscope.wire.archive import open_zip
 
+from .json_text import ONNX_RUNTIME
 from .source import Source
 
 _TRACE = "capture the model in its framework with opscope.trace(model, *inputs)"
 _WEIGHTS = f"it holds weights and no graph: {_TRACE}"
 _PLUGIN = "a reader can be added as a plugin (entry point group 'opscope.readers', see CONTRIBUTING.md)"
 
+_ORT = (
+    "it holds ONNX Runtime's own optimized form: open the .onnx that it was made from, or let ONNX Runtime write one: "
+    "SessionOptions.optimized_model_filepath = 'model.onnx', then InferenceSession('model.ort', options)"
+)
+
 # What the file starts with -> (what it is, what to do)
 _MAGIC: list[tuple[bytes, str, str]] = [
-    (b"GGUF", "a GGUF model", _WEIGHTS),
     (b"\x89HDF\r\n", "an HDF5 file (Keras weights or model)", f"opscope does not read it: {_TRACE}; {_PLUGIN}"),
-    (b"\x93NUMPY", "a numpy array", "an array has no graph"),
     (b"PAR1", "a Parquet file", "open the .opscope file it was exported from"),
     (b"ARROW1", "an Arrow file", "open the .opscope file it comes from"),
     (b"%PDF", "a PDF", "open the .opscope file it was exported from"),
@@ -28,13 +32,15 @@ _MAGIC: list[tuple[bytes, str, str]] = [
 ]
 
 _ENDINGS: dict[str, tuple[str, str]] = {
-    ".onnx": ("an ONNX model", f"this version does not read ONNX: {_TRACE}; {_PLUGIN}"),
-    ".tflite": ("a TensorFlow Lite model", f"this version does not read it; {_PLUGIN}"),
-    ".pb": ("a TensorFlow graph", f"this version does not read it; {_PLUGIN}"),
+    ".onnx": ("an ONNX model", "its content is not one: export or copy it again"),
+    ".ort": ("an ONNX Runtime model", _ORT),
+    ".tflite": ("a TensorFlow Lite model", "its content is not one: convert or copy it again"),
+    ".pb": ("a protocol buffer", f"neither a graph nor a SavedModel of TensorFlow; {_PLUGIN}"),
     ".mge": ("a MegEngine model", "its content is not one: dump it again"),
     ".pdmodel": ("a PaddlePaddle program", f"this version does not read it; {_PLUGIN}"),
     ".pdiparams": ("PaddlePaddle weights", _WEIGHTS),
-    ".safetensors": ("safetensors weights", _WEIGHTS),
+    ".safetensors": ("safetensors weights", "their header is none: copy the file again"),
+    ".gguf": ("a GGUF model", "its content is not one: copy it again"),
     ".pt2": ("a PyTorch ExportedProgram", "its content is not one: save it again with torch.export.save()"),
 }
 
@@ -68,14 +74,14 @@ def _identify(source: Source) -> tuple[str, str]:
     for magic, what, advice in _MAGIC:
         if head.startswith(magic):
             return what, advice
-    if head[4:8] == b"TFL3":
-        return _ENDINGS[".tflite"]
     if head.startswith(b"PK\x03\x04"):
         return _zip(source, by_name)
-    if _is_onnx(head):
-        return _ENDINGS[".onnx"]
+    if head[4:8] == b"ORTM":
+        return _ENDINGS[".ort"]
     if re.match(rb".{8}\{\s*\"", head, re.DOTALL) and b"dtype" in head:
         return _ENDINGS[".safetensors"]
+    if ONNX_RUNTIME.match(head):
+        return "a profile of ONNX Runtime", "open the model that it ran, with this as --profile"
     if head.lstrip()[:1] in (b"{", b"["):
         return "JSON of a kind opscope does not know", f"known files are listed in the README; {_PLUGIN}"
     if by_name is not None:
@@ -89,13 +95,6 @@ def _zip(source: Source, by_name: tuple[str, str] | None) -> tuple[str, str]:
             names = open_zip(file).namelist()
     except Exception:  # zipfile meets damage with many kinds
         return "a zip file that is cut off or damaged", "copy it again"
-    if any(name.endswith(".npy") for name in names):
-        return "a numpy archive", "arrays have no graph"
     if any(name.endswith("config.json") for name in names) and any(name.endswith(".h5") for name in names):
         return "a Keras model", f"this version does not read it; {_PLUGIN}"
     return by_name or _BUNDLE
-
-
-def _is_onnx(head: bytes) -> bool:
-    """A ModelProto begins with ir_version (field 1) and has the producer's name (field 2) close behind."""
-    return bool(re.match(rb"\x08[\x03-\x20]\x12.[\x20-\x7e]{2,}", head, re.DOTALL))

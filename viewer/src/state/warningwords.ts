@@ -2,6 +2,36 @@
 // that are missing here.
 
 const SAID: [english: string, chinese: string][] = [
+  [
+    '{} of {} tensors lie beyond the end of the file, which was cut off: copy it again',
+    '文件被截断：{1} 个张量中有 {0} 个超出文件末尾，请重新复制',
+  ],
+  ['{} of {} files are not there: {}', '{1} 个文件中缺少 {0} 个：{2}'],
+  ['{} tensors of the index are in none of the files: nothing but their names is known', '索引中的 {} 个张量不在任何文件中，只知道名称'],
+  ['{} of {} tensors have no statistics', '{1} 个张量中有 {0} 个没有统计值'],
+  ['{} of {} weights have no statistics{}', '{1} 个权重中有 {0} 个没有统计值{2}'],
+  ['{} inputs name values that nothing makes, shown as null: {}', '{} 个输入指向没有来源的值，显示为 null：{}'],
+  ['{} values have the name of an earlier one: the later one counts', '{} 个值与之前的值同名，以后者为准'],
+  [
+    '{} operators have no module in their name: they are shown in that of their weights, or of the operators around them',
+    '{} 个算子的名称中没有模块，按其权重或周围的算子归入模块',
+  ],
+  [
+    '{} of {} operators of the profile are not in this model ({}): ONNX Runtime runs an optimized model, which SessionOptions.optimized_model_filepath saves',
+    '性能分析的 {1} 个算子中有 {0} 个不在此模型中（{2}）：ONNX Runtime 执行的是优化后的模型，可用 SessionOptions.optimized_model_filepath 保存',
+  ],
+  [
+    '{} values have no shape in the file, and none that follows from others: costs of what reads them are unknown. TensorFlow keeps shapes in SavedModels of functions with an input_signature',
+    '文件中有 {} 个值没有形状，也无法推出，读取它们的算子开销未知。带 input_signature 的函数保存为 SavedModel 时会保留形状',
+  ],
+  [
+    'weights without a graph: these are the tensors of the file, by module. For a graph, capture the model in its framework with opscope.trace(model, *inputs); to see these weights on it: --onto CAPTURE',
+    '只有权重，没有计算图：这里按模块列出文件中的张量。要得到计算图，请在框架中用 opscope.trace(model, *inputs) 捕获模型；要把这些权重显示在图上：--onto CAPTURE',
+  ],
+  [
+    'the file leaves out the shapes of {} values: costs of what reads them are unknown. Install onnx (pip install onnx), and they are inferred; or save the model with onnx.shape_inference',
+    '文件没有给出 {} 个值的形状，读取它们的算子开销未知。安装 onnx（pip install onnx）后会自动推断，或用 onnx.shape_inference 保存模型',
+  ],
   ['graph break: {}', '图中断：{}'],
   ['another graph in the text could not be read: {}', '文本中的另一个图无法读取：{}'],
   ['{} uses of tensors that nothing makes ({}): they are left open', '{} 处使用的张量没有来源（{}），保持悬空'],

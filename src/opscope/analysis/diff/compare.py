@@ -14,7 +14,8 @@ from opscope.ir.columns import frozen
 from opscope.ir.enumerations import CHANGE_CLASSES
 
 from .changes import Change, Diff
-from .details import counted, differences, listed
+from .details import counted, differences, listed, translated
+from .exported import plain_label
 from .fingerprints import Side, Vocabulary, mixed, scramble, side_of, sums
 from .inline import fused_body, inlined
 from .matching import Matcher
@@ -24,16 +25,24 @@ _RANK = {kind: rank for rank, kind in enumerate(CHANGE_CLASSES)}
 _MIRROR = {"added": "removed", "removed": "added", "fused": "split", "split": "fused"}
 
 
-def compare(before: Graph, after: Graph, links: Sequence[StageLink] = (), words: Vocabulary | None = None) -> Diff:
+def compare(
+    before: Graph,
+    after: Graph,
+    links: Sequence[StageLink] = (),
+    words: Vocabulary | None = None,
+    frameworks: tuple[str, str] | None = None,
+) -> Diff:
     """What is different. `links` say what became what, where the compiler reported it; the rest is found by
     structure, never by name. Exchanging the two graphs gives the same changes, the other way round. `words` are kept
-    by those who compare many graphs, one with the next."""
+    by those who compare many graphs, one with the next. `frameworks`: of graphs of two frameworks, which have other
+    words for the same operation, attributes and arguments."""
     words = words or Vocabulary()
     a, b = words.side(before), words.side(after)
     if _key(b) < _key(a):
-        found = _Comparison(b, a, [_turned(link) for link in links], words, turned=True).run()
+        turned = frameworks and (frameworks[1], frameworks[0])
+        found = _Comparison(b, a, [_turned(link) for link in links], words, True, turned).run()
     else:
-        found = _Comparison(a, b, list(links), words, turned=False).run()
+        found = _Comparison(a, b, list(links), words, False, frameworks).run()
     return found
 
 
@@ -60,8 +69,16 @@ class _Opened:
 
 
 class _Comparison:
-    def __init__(self, a: Side, b: Side, links: list[StageLink], words: Vocabulary, turned: bool) -> None:
-        self.a, self.b, self.words, self.turned = a, b, words, turned
+    def __init__(
+        self,
+        a: Side,
+        b: Side,
+        links: list[StageLink],
+        words: Vocabulary,
+        turned: bool,
+        frameworks: tuple[str, str] | None = None,
+    ) -> None:
+        self.a, self.b, self.words, self.turned, self.frameworks = a, b, words, turned, frameworks
         self.evidence: dict[tuple[str, int], str] = {}
         self.given, self.told = self._told(links)
 
@@ -192,7 +209,11 @@ class _Comparison:
 
     def _difference(self, x: int, y: int) -> str:
         one, other = self.a.graph.node(x), self.b.graph.node(y)
-        return "; ".join(differences(other, one) if self.turned else differences(one, other))
+        if self.frameworks is not None:
+            found = translated(one, other, *self.frameworks, turned=self.turned)
+        else:
+            found = differences(other, one) if self.turned else differences(one, other)
+        return "; ".join(found)
 
     def _pairs(
         self, match: Matcher, pairs: list[tuple[int, int]], groups: Groups, moved: dict[int, str], exact: bool
@@ -206,9 +227,9 @@ class _Comparison:
         for i in np.flatnonzero(suspect).tolist():
             x, y = int(xs[i]), int(ys[i])
             found = self._difference(x, y)
-            wiring = self._rewired(match, groups, x, y) if exact else []
+            wiring = self._rewired(match, groups, x, y) if exact and self.frameworks is None else []
             evidence = self.evidence.get(("a", x), "structure")
-            if found or self.a.exact[x] != self.b.exact[y]:
+            if found or (self.frameworks is None and self.a.exact[x] != self.b.exact[y]):
                 detail = "; ".join([text for text in (found or "what is inside", *wiring, moved.get(x)) if text])
                 yield Change("changed", (x,), (y,), evidence, detail)
                 moved.pop(x, None)
@@ -256,8 +277,9 @@ class _Comparison:
         xs, ys = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
         scopes = np.stack([a.node_scope[xs], b.node_scope[ys]])
         combos, place, counts = np.unique(scopes, axis=1, return_inverse=True, return_counts=True)
+        label = plain_label if self.frameworks is not None else None
         paths = [
-            (a.pools.scope_path(int(combos[0, i])), b.pools.scope_path(int(combos[1, i])))
+            (a.pools.scope_path(int(combos[0, i]), label), b.pools.scope_path(int(combos[1, i]), label))
             for i in range(combos.shape[1])
         ]
         home = _homes(paths, counts.tolist())

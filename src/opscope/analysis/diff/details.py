@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opscope.ir import Graph, Node, Use
+from opscope.ops import canonical
 
 from .fingerprints import attributes
 
@@ -26,6 +27,14 @@ def differences(x: Node, y: Node) -> list[str]:
     if x.phase != y.phase:
         found.append(f"phase: {x.phase} → {y.phase}")
     return found
+
+
+def translated(x: Node, y: Node, framework_x: str, framework_y: str, *, turned: bool) -> list[str]:
+    """The same of operators of two frameworks: another kind of operation, and other types of what it makes."""
+    found: list[str] = []
+    if canonical(framework_x, x.op) != canonical(framework_y, y.op):
+        found.append(f"operator: {y.op} → {x.op}" if turned else f"operator: {x.op} → {y.op}")
+    return found + (_outputs(y, x) if turned else _outputs(x, y))
 
 
 def _attributes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

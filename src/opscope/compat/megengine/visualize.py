@@ -26,9 +26,10 @@ import numpy.typing as npt
 from opscope.errors import OpscopeError
 from opscope.export import registry
 from opscope.export.megengine.rows import ModuleStats, Row, TotalStats, activation_row, finished, param_row
-from opscope.readers.megengine import capture_of, decoded, mapped
+from opscope.readers.megengine import capture_of, decoded
 from opscope.readers.megengine.model import Model
 from opscope.readers.megengine.weights import of_tensor
+from opscope.readers.pages import mapped
 from opscope.readers.source import Source
 
 from . import running

@@ -12,7 +12,7 @@ from math import prod
 from typing import NamedTuple
 
 from opscope.ir.attributes import MASK_SHOWS
-from opscope.ops.call import Call, NotKnown, Shape
+from opscope.ops.call import Call, NotKnown, Shape, size_of
 from opscope.ops.cost import ESTIMATED, NOT_TOLD, Cost
 from opscope.ops.kinds import kind
 
@@ -116,6 +116,54 @@ def flex_attention(call: Call) -> Cost:
 @kind("flex_attention_backward")
 def flex_attention_backward(call: Call) -> Cost:
     return _backward(_sizes(call), call.size("q"), NOT_TOLD)._replace(how=ESTIMATED)
+
+
+@kind("attention/by-heads")
+def attention_by_heads(call: Call) -> Cost:
+    """[batch, length, heads · width], where attributes say how many heads; or heads as a dimension of their own. Keys
+    of earlier calls (`past`) come before those of this one."""
+    q, k, v = (_by_heads(call, role) for role in ("q", "k", "v"))
+    past = call.given("past")
+    before = call.shape("past")[-2] if past is not None else 0
+    keys = k[2] + before
+    scores = q[0] * q[1] * q[2] * keys
+    sizes = _Sizes(scores, q[3], v[3], q[2], keys)
+    causal = bool(call.attr("causal", 0))
+    masked = causal or call.given("mask") is not None
+    shown = None
+    if causal:
+        shown = sum(min(before + i + 1, keys) for i in range(min(q[2], keys))) + max(q[2] - keys, 0) * keys
+    elif masked:
+        shown = NOT_TOLD
+    return _forward(sizes, masked, shown)
+
+
+def _by_heads(call: Call, role: str) -> Shape:
+    """[batch, heads, length, width]."""
+    shape = call.shape(role)
+    if len(shape) == 4:
+        return shape
+    heads = call.attr("q_heads" if role == "q" else "kv_heads", call.attr("q_heads"))
+    if len(shape) != 3 or not isinstance(heads, int) or heads < 1:
+        raise NotKnown("heads")
+    return shape[0], heads, shape[1], shape[2] // heads
+
+
+@kind("attention/projecting")
+def attention_projecting(call: Call) -> Cost:
+    """Projects its input to queries, keys and values with one matrix, then attends."""
+    x, weight, heads = call.shape("x"), call.shape("in_weight"), call.attr("q_heads")
+    if len(x) != 3 or len(weight) != 2 or not isinstance(heads, int) or heads < 1:
+        raise NotKnown("heads")
+    rows, width = prod(x[:-1]), size_of(call.out()) // max(prod(x[:-1]), 1)
+    before = call.shape("past")[-2] if call.given("past") is not None else 0
+    scores = x[0] * heads * x[1] * (x[1] + before)
+    key = (weight[1] - width) // 2 // heads
+    masked = call.given("mask") is not None or bool(call.attr("causal", 0))
+    inner = _forward(_Sizes(scores, key, width // heads, x[1], x[1] + before), masked, NOT_TOLD if masked else None)
+    projected = rows * prod(weight)
+    causal = NOT_TOLD if masked else None
+    return Cost(inner.macs + projected, inner.other + rows * weight[1], causal=causal)
 
 
 class _Layer(NamedTuple):

@@ -70,6 +70,44 @@ def conv_time_first(call: Call) -> Cost:
     return Cost(macs=call.made() * kernel * inside, other=_bias(call))
 
 
+@kind("conv/fused")
+def conv_fused(call: Call) -> Cost:
+    """May add a bias and another tensor `z`, and end in an activation, which is counted as one operation."""
+    cost = conv(call)
+    more = (call.given("z") is not None) + (call.attr("activation") not in (None, ""))
+    return cost._replace(other=cost.other + more * call.made())
+
+
+@kind("conv/out-last")
+def conv_out_last(call: Call) -> Cost:
+    """A weight of [kernel…, in / groups, out]: a depthwise one has one kernel for each channel. May end in an
+    activation, which is counted as one operation."""
+    weight = call.shape("weight")
+    more = _there(call.given("bias")) + (call.attr("activation", "NONE") != "NONE")
+    return Cost(macs=call.made() * prod(weight[:-1]), other=call.made() * more)
+
+
+@kind("conv/depthwise-last")
+def conv_depthwise_last(call: Call) -> Cost:
+    """A weight of [height, width, in, results of each]: every result is made from one channel."""
+    weight = call.shape("weight")
+    return Cost(macs=call.made() * prod(weight[:2]), other=_bias(call))
+
+
+@kind("conv/activated")
+def conv_activated(call: Call) -> Cost:
+    """A weight of [out, kernel…, in], and an activation at the end."""
+    more = _there(call.given("bias")) + (call.attr("activation", "NONE") != "NONE")
+    return Cost(macs=_macs(call.out(), call.tensor("weight")), other=call.made() * more)
+
+
+@kind("conv_transpose/out-first")
+def conv_transpose_out_first(call: Call) -> Cost:
+    """A weight of [out, kernel…, in], or [kernel…, out, in]: every input is multiplied with all but its last side."""
+    weight = call.shape("weight")
+    return Cost(macs=call.size("x") * prod(weight[:-1]), other=_bias(call))
+
+
 @kind("conv_backward")
 def conv_backward(call: Call) -> Cost:
     """The gradients of input and weight each have as many products as the forward pass."""

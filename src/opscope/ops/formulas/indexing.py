@@ -80,6 +80,15 @@ def scatter_add(call: Call) -> Cost:
     return _scattered(call, adds=True)
 
 
+@kind("scatter/by-updates")
+def scatter_by_updates(call: Call) -> Cost:
+    """A copy, into which the updates are written; a reduction adds (or compares) them."""
+    hits, first = call.size("src"), bytes_of(call.first())
+    read = bytes_of(call.tensor("index")) + bytes_of(call.tensor("src")) + first
+    adds = call.attr("reduction", "none") != "none"
+    return Cost(other=hits if adds else 0, read=read, how=EXACT if adds else ZERO)
+
+
 @kind("nonzero")
 def nonzero(call: Call) -> Cost:
     """Every element is looked at."""

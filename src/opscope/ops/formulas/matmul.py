@@ -48,6 +48,14 @@ def matmul_by_result(call: Call) -> Cost:
     return Cost(macs=size_of(call.out()) * a[-2 if is_turned else -1])
 
 
+@kind("matmul/with-flags")
+def matmul_with_flags(call: Call) -> Cost:
+    """alpha·(a @ b) + beta·bias, where flags turn the matrices round."""
+    cost = matmul_by_result(call)
+    results = size_of(call.out())
+    return cost._replace(other=_added(call, results) or results * (call.attr("alpha", 1) not in (1, 1.0)))
+
+
 @kind("matmul/by-sizes")
 def matmul_by_sizes(call: Call) -> Cost:
     """How either matrix lies is not known: (m·k)·(k·n)·(m·n) is (m·k·n) squared."""
@@ -81,6 +89,14 @@ def linear(call: Call) -> Cost:
     x, weight = call.shape("x"), call.shape("weight")
     rows, width = prod(x[:-1]), prod(weight[:-1])
     return Cost(macs=rows * width * weight[-1], other=_added(call, rows * width))
+
+
+@kind("linear/activated")
+def linear_activated(call: Call) -> Cost:
+    """x in rows as wide as the weight @ weight.T + bias, and an activation at the end."""
+    results, width = size_of(call.out()), call.shape("weight")[-1]
+    more = (call.given("bias") is not None) + (call.attr("activation", "NONE") != "NONE")
+    return Cost(macs=results * width, other=results * more)
 
 
 @kind("linear/by-result")

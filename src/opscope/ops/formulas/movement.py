@@ -24,7 +24,7 @@ all_gather all_to_all send receive quantize_repack take_diagonal unfold_copy rot
 """
 
 # Views in most frameworks; some copy.
-COPIED = "expand permute slice as_strided"
+COPIED = "expand permute slice as_strided split select"
 
 for _name in VIEWS.split():
     kind(_name)(lambda call: VIEW)

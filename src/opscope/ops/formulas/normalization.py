@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from opscope.ops.call import Call, size_of
 from opscope.ops.cost import ESTIMATED, EXACT, Cost
-from opscope.ops.kinds import kind
+from opscope.ops.kinds import Rule, kind
 
 _STATISTICS, _NORMALIZE = 4, 2
 
@@ -51,6 +51,41 @@ def batch_norm_by_is_test(call: Call) -> Cost:
 @kind("batch_norm/by-mode")
 def batch_norm_by_mode(call: Call) -> Cost:
     return (batch_norm_training if call.attr("mode") == "TRAINING" else batch_norm_evaluation)(call)
+
+
+@kind("batch_norm/by-training-mode")
+def batch_norm_by_training_mode(call: Call) -> Cost:
+    return (batch_norm_training if call.attr("training_mode", 0) else batch_norm_evaluation)(call)
+
+
+@kind("batch_norm/by-training-flag")
+def batch_norm_by_training_flag(call: Call) -> Cost:
+    return (batch_norm_training if call.attr("training", True) else batch_norm_evaluation)(call)
+
+
+@kind("layer_norm/skip")
+def layer_norm_skip(call: Call) -> Cost:
+    """x + skip (+ bias), and the norm of that."""
+    return _after_sums(call, layer_norm)
+
+
+@kind("rms_norm/skip")
+def rms_norm_skip(call: Call) -> Cost:
+    return _after_sums(call, rms_norm)
+
+
+def _after_sums(call: Call, norm: Rule) -> Cost:
+    sums = 1 + (call.given("added") is not None)
+    cost = norm(call)
+    return cost._replace(other=cost.other + sums * call.size("x"))
+
+
+@kind("layer_norm/of-embeddings")
+def layer_norm_of_embeddings(call: Call) -> Cost:
+    """Rows of two or three tables, added up, and the norm of that."""
+    made = size_of(call.out())
+    tables = 1 + sum(call.given(name) is not None for name in ("position_embedding", "segment_embedding"))
+    return Cost(other=made * (tables - 1 + _STATISTICS + _NORMALIZE + _affine(call)))
 
 
 @kind("batch_norm_statistics")

@@ -155,6 +155,61 @@ def dropout(call: Call) -> Cost:
     return Cost(other=2 * call.made(), how=ESTIMATED if training is None and MODULE in call.attrs else EXACT)
 
 
+@kind("dropout/by-input")
+def dropout_by_input(call: Call) -> Cost:
+    """An input says whether it trains; without it, it does not."""
+    if call.given("training") is None:
+        return VIEW
+    return Cost(other=2 * call.made(), how=ESTIMATED)
+
+
+@kind("gelu/of-sum")
+def gelu_of_sum(call: Call) -> Cost:
+    """gelu(x + bias)."""
+    cost = RULES["gelu"](call)
+    return cost._replace(other=cost.other + (call.made() if call.given("bias") is not None else 0))
+
+
+@kind("gelu/tanh-of-sum")
+def gelu_tanh_of_sum(call: Call) -> Cost:
+    return Cost(other=call.made() * (9 if call.given("bias") is not None else 8))
+
+
+@kind("silu/quick")
+def silu_quick(call: Call) -> Cost:
+    """x · sigmoid(1.702 · x)."""
+    return Cost(other=3 * call.made())
+
+
+@kind("add/all", "maximum/all", "minimum/all", "mean/all")
+def of_all(call: Call) -> Cost:
+    """Of any number of tensors, element by element."""
+    tensors = sum(a.type is not None for a in call.inputs)
+    return Cost(other=call.made() * max(tensors - 1, 0))
+
+
+@kind("sub/squared")
+def squared_difference(call: Call) -> Cost:
+    return Cost(other=2 * call.made())
+
+
+@kind("sum/then-log")
+def sum_then_log(call: Call) -> Cost:
+    return Cost(other=call.taken() + call.made())
+
+
+@kind("quantize/dynamic")
+def quantize_dynamic(call: Call) -> Cost:
+    """The least and the largest number, then the rounding."""
+    return Cost(other=3 * call.taken())
+
+
+@kind("rotary_embedding")
+def rotary_embedding(call: Call) -> Cost:
+    """Each number times a cosine, plus its neighbour times a sine."""
+    return Cost(other=3 * call.made())
+
+
 @kind("dropout/by-is-test")
 def dropout_by_is_test(call: Call) -> Cost:
     return VIEW if call.attr("is_test", False) else Cost(other=2 * call.made())

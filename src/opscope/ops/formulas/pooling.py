@@ -31,6 +31,13 @@ def pool_by_sides(call: Call) -> Cost:
     return Cost(other=size_of(call.out()) * int(call.attr("height")) * int(call.attr("width")))
 
 
+@kind("max_pool/whole-window", "avg_pool/whole-window")
+def pool_whole_window(call: Call) -> Cost:
+    """The window has a size for every dimension, also for batch and channels, where it is 1."""
+    results = shape_of(call.out())
+    return Cost(other=prod(results) * prod(call.numbers("kernel_size", len(results))))
+
+
 @kind("pool")
 def pool_of_any_kind(call: Call) -> Cost:
     """One operator for all pools: attributes say which one it is."""
@@ -134,13 +141,28 @@ def interpolate(call: Call) -> Cost:
     return adaptive_pool(call)  # mode "area"
 
 
+@kind("interpolate/by-sizes")
+def interpolate_by_sizes(call: Call) -> Cost:
+    """`linear` and `cubic` along every axis whose size changes."""
+    mode = call.attr("mode", "nearest")
+    if mode == "nearest":
+        return MOVE
+    before, after = call.shape("x"), shape_of(call.out())
+    axes = sum(a != b for a, b in zip(before, after, strict=True))
+    neighbours = {"linear": 2, "cubic": 4}[mode] ** axes
+    return Cost(other=(2 * neighbours - 1) * prod(after)) if axes else MOVE
+
+
 @kind("grid_sample")
 def grid_sample(call: Call) -> Cost:
     """Where each point lies and how its neighbours weigh: 6 for each dimension and point; then the mixing."""
     grid = call.shape("grid")
     points, dimensions = prod(grid[:-1]), grid[-1]
     mode = call.attr("mode", call.attr("interpolation_mode", 0))
-    neighbours = {0: 2**dimensions, "bilinear": 2**dimensions, 2: 16, "bicubic": 16}.get(mode, 1)
+    linear, cubic = 2**dimensions, 16
+    neighbours = {
+        0: linear, "bilinear": linear, "linear": linear, 2: cubic, "bicubic": cubic, "cubic": cubic
+    }.get(mode, 1)  # fmt: skip
     return Cost(other=6 * points * dimensions + size_of(call.out()) * (2 * neighbours - 1))
 
 

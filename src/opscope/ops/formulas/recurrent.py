@@ -46,6 +46,19 @@ def _run(call: Call, cell: str) -> Cost:
     return _layer(cell, prod(x[:-1]), weights, any(len(w) == 1 for w in weights))
 
 
+@kind("lstm/stacked", "gru/stacked", "rnn/stacked")
+def stacked(call: Call) -> Cost:
+    """[time, batch, in], and weights of both directions in one tensor: [directions, gates · units, in or units]. What
+    is written for each unit and gate is that of the other layout."""
+    x, weight, hidden = call.shape("x"), call.shape("weight"), call.shape("hidden")
+    if len(weight) != 3 or len(hidden) != 3 or not hidden[2]:
+        raise NotKnown("weights")
+    rows, gates, units = prod(x[:-1]), weight[0] * weight[1], weight[0] * hidden[2]
+    each = _UNIT[{4: "lstm", 3: "gru", 1: "rnn"}[weight[1] // hidden[2]]]
+    other = rows * (gates * (3 if call.given("bias") is not None else 1) + units * each)
+    return Cost(macs=rows * (prod(weight) + prod(hidden)), other=other)
+
+
 def _cell_of(call: Call) -> str:
     mode = call.attr("mode")
     if mode not in _MODES:

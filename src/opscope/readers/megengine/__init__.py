@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Generator
-
 from opscope.errors import BadInput, of_file
 from opscope.ir import Capture, Origin, Pools, Stage
+from opscope.readers.pages import Pages, Whole, mapped
 from opscope.readers.source import Options, Source
 
 from .build import Building
 from .flat import Span
 from .model import Model, decode, is_model
-from .pages import Pages, Whole
 
 NAME = "megengine"
 
@@ -54,16 +51,6 @@ def _capture(model: Model, building: Building) -> Capture:
         tables=building.tables(),
         origin=Origin(format=NAME, framework="megengine", version=version_text(model.version), how="file"),
     )
-
-
-@contextlib.contextmanager
-def mapped(source: Source) -> Generator[tuple[Pages | Whole, int], None, None]:
-    """The bytes of a file, and how many: only what is looked at is read."""
-    if source.data is not None:
-        yield Whole(source.data), len(source.data)
-        return
-    with source.open() as file:
-        yield Pages(file, source.size), source.size
 
 
 def version_text(number: int) -> str:

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from opscope.errors import BadInput
-
-from .pages import Pages, Whole
+from opscope.readers.pages import Pages, Span, Whole
 
 _SCALARS = {
     "bool": "?", "byte": "b", "ubyte": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "long": "q",
@@ -24,13 +23,6 @@ _SCALARS = {
 }  # fmt: skip
 _U16, _U32, _I32 = struct.Struct("<H"), struct.Struct("<I"), struct.Struct("<i")
 _OFFSET = 4
-
-
-class Span(NamedTuple):
-    """Bytes of the file that were not read."""
-
-    at: int
-    size: int
 
 
 class Field(NamedTuple):

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from opscope.errors import BadInput
+from opscope.readers.pages import Pages, Whole
 
 from .flat import Buffer, Span, member
 from .kinds import INPUT, PARAMETERS, plain, types_by_id
-from .pages import Pages, Whole
 
 V2 = (b"mgv2", b"mge2")
 V1 = b"mgb1"

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from opscope.ir import Capture
 from opscope.ir.measurements import Figures, figures_table
 from opscope.ir.tally import figures_of
+from opscope.readers.pages import Pages, Whole, mapped
 from opscope.readers.source import Source
 
-from . import decoded, mapped
+from . import decoded
 from .model import Dtype, Tensor
-from .pages import Pages, Whole
 
 _PIECE = 1 << 22  # bytes in memory at a time
 

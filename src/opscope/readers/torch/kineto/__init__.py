@@ -19,6 +19,7 @@ from opscope.ir import Capture, Graph, GraphBuilder, Origin, Pools, Stage, Table
 from opscope.ir.columns import frozen
 from opscope.ir.facts import IDS, TIMES
 from opscope.ir.measurements import coverage_table
+from opscope.readers.json_text import ONNX_RUNTIME
 from opscope.readers.source import Options, Source
 
 from .columns import Columns
@@ -38,7 +39,7 @@ def match(source: Source) -> bool:
     head = source.head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if head[:1] == b"{":
         return _KEYS.search(head) is not None
-    return head[:1] == b"[" and _EVENT.search(head) is not None
+    return head[:1] == b"[" and _EVENT.search(head) is not None and not ONNX_RUNTIME.match(head)
 
 
 def read(source: Source, options: Options) -> Capture:

@@ -21,29 +21,20 @@ NAME = "torchscript"
 _LARGEST_PICKLE = 256 << 20
 _LARGEST_CODE = 64 << 20
 _MOST_STAGES = 50
-_OLD_CHECKPOINT = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # the magic number of torch.save, pickled
 
 # What the pickles of an archive may name. Nothing of it is imported: the names say what the data is.
 _ALLOWED = re.compile(
     r"__torch__\..*|torch\.jit\._pickle\.\w+|torch\._utils\._rebuild_\w+|torch\.\w*Storage|torch\.storage\.\w*Storage"
     r"|collections\.OrderedDict|torch\.(?:per_\w+|device|Size|serialization\._get_layout|q?u?int\d+|float\d+|bool)"
 )
-_TRACE = "capture the model in PyTorch with opscope.trace(model, *inputs)"
 
 
 def match(source: Source) -> bool:
-    """Any archive with a `data.pkl`: if there is no code in it, we say what it is instead."""
-    if source.head.startswith(_OLD_CHECKPOINT):
-        return True
+    """An archive with a `data.pkl` and code; without code it is a checkpoint."""
     return any(name == "data.pkl" or name.endswith("/data.pkl") for name in member_names(source))
 
 
 def read(source: Source, options: Options) -> Capture:
-    if source.head.startswith(_OLD_CHECKPOINT):
-        raise BadInput(f"{source.name}: a PyTorch checkpoint in the format before 1.6: it holds no graph: {_TRACE}")
-    names = member_names(source)
-    if not any(re.search(r"(?:^|/)code/", name) for name in names):
-        raise _checkpoint(source)
     return reading(source, "a TorchScript archive that cannot be read", lambda: _read(source, options.weights))
 
 
@@ -165,53 +156,3 @@ def _stage(method: Function, graph: Graph, inliner: Inliner, listing: str) -> St
     if inliner.unknown:
         warnings += (f"parts of the code were not understood and are left out: {', '.join(list(inliner.unknown)[:8])}",)
     return Stage(clean(method.node.name), graph, listings={"code": listing} if listing else {}, warnings=warnings)
-
-
-# -- files that look alike ----------------------------------------------------------------------------
-
-
-def _checkpoint(source: Source) -> BadInput:
-    """A .pt file without code: what torch.save wrote. There is no graph in it."""
-    try:
-        with TorchArchive.of(source) as archive:
-            if "data.pkl" not in archive:
-                return BadInput(f"{source.name}: a PyTorch checkpoint: it holds weights and no graph: {_TRACE}")
-            found = Pickle(archive.read("data.pkl", _LARGEST_PICKLE), "data.pkl")
-    except (BadInput, RecursionError) as error:
-        text = " ".join(clean(str(error)).split("\n"))
-        return BadInput(
-            f"{source.name}: a PyTorch checkpoint (damaged: {text}): it holds weights and no graph: {_TRACE}"
-        )
-    if isinstance(found.value, Thing) and found.value.cls != "collections.OrderedDict":
-        cls = " ".join(clean(found.value.cls)[:200].split())
-        return BadInput(
-            f"{source.name}: a pickled model of class {cls}, from torch.save(model): its code is not in the file, so "
-            f"there is no graph, and nothing was run. Load it in PyTorch, then opscope.trace(model, *inputs), "
-            "or torch.export.save() for a file that opscope reads"
-        )
-    tensors = _tensors(found.value)
-    what = ""
-    if tensors:
-        shown = " ".join(clean(", ".join(tensors[:3])).split())[:200]
-        shown += ", …" if len(tensors) > 3 else ""
-        what = f" ({len(tensors)} {'tensor' if len(tensors) == 1 else 'tensors'}: {shown})"
-    return BadInput(f"{source.name}: a PyTorch checkpoint{what}: it holds weights and no graph: {_TRACE}")
-
-
-def _tensors(value: Any) -> list[str]:
-    """The names of tensors in a dict of them, or in the dicts right inside of one."""
-    if isinstance(value, Tensor):
-        return ["one tensor"]
-    entries = value.items if isinstance(value, Thing) else value
-    if not isinstance(entries, dict):
-        return []
-    found: list[str] = []
-    for key, item in cast("dict[Any, Any]", entries).items():
-        if isinstance(item, Tensor):
-            found.append(str(key))
-        inner = item.items if isinstance(item, Thing) else item
-        if isinstance(inner, dict):
-            found += [
-                f"{key}/{name}" for name, part in cast("dict[Any, Any]", inner).items() if isinstance(part, Tensor)
-            ]
-    return found

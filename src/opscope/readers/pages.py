@@ -6,12 +6,23 @@ process.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
-from typing import Any, BinaryIO
+from collections.abc import Generator
+from typing import Any, BinaryIO, NamedTuple
 
 from opscope.errors import BadInput
 
+from .source import Source
+
 _PAGE = 1 << 16
+
+
+class Span(NamedTuple):
+    """Bytes of the file that were not read."""
+
+    at: int
+    size: int
 
 
 class Pages:
@@ -59,3 +70,13 @@ class Whole:
 
     def __getitem__(self, part: slice) -> bytes:
         return self.view[part]
+
+
+@contextlib.contextmanager
+def mapped(source: Source) -> Generator[tuple[Pages | Whole, int], None, None]:
+    """The bytes of a file, and how many: only what is looked at is read."""
+    if source.data is not None:
+        yield Whole(source.data), len(source.data)
+        return
+    with source.open() as file:
+        yield Pages(file, source.size), source.size
