@@ -47,9 +47,10 @@ SAME = {"paddleviz": "paddle"}  # a tool, and whose it is
 LAZY = (
     "duckdb equinox flax hidet jax jittor megengine onnx onnx_ir paddle pandas polars py_mini_racer reportlab resvg_py "
     "tensorboard torch"
-) @ dataclass(frozen=True)
+)
 
 
+@dataclass(frozen=True)
 class Import:
     name: str  # dotted, with the imported name at the end: `from opscope.ir import Graph` is opscope.ir.Graph
     line: int

@@ -43,24 +43,37 @@ def read_module(data: bytes, name: str, cache: Decoder | None = None) -> Module:
 
 
 def looks_like_module(data: bytes) -> bool:
-    """Whether a file begins as an HloModuleProto (a name, then the name of its entry) or as an HloProto around one."""
-    inner = _inside_hlo_proto(data)
-    for start in (data, inner):
-        if start[:1] != b"\x0a" or len(start) < 4:
-            continue
-        size = start[1]
-        named = start[2 : 2 + size]
-        if 0 < size < 0x80 and start[2 + size : 3 + size] == b"\x12" and _is_name(named):
-            return True
-    return False
+    """Whether a file begins as an HloModuleProto (its name, that of its entry, and a computation, which begins with its
+    name), or as an HloProto around one."""
+    return _begins_module(data) or _begins_module(_inside_hlo_proto(data))
+
+
+def _begins_module(start: bytes) -> bool:
+    at = 0
+    for mark in (b"\x0a", b"\x12"):
+        size = start[at + 1 : at + 2]
+        if (
+            start[at : at + 1] != mark
+            or not size
+            or not 0 < size[0] < 0x80
+            or not _is_name(start[at + 2 : at + 2 + size[0]])
+        ):
+            return False
+        at += 2 + size[0]
+    return start[at : at + 1] == b"\x1a" and _payload(start[at:])[:1] == b"\x0a"
 
 
 def _inside_hlo_proto(data: bytes) -> bytes:
-    """What the first field of a message holds, its size passed over: the module of an HloProto."""
+    """What the first field of a message holds: the module of an HloProto."""
+    return _payload(data) if data[:1] == b"\x0a" else b""
+
+
+def _payload(data: bytes) -> bytes:
+    """What a field holds, behind its key and its size."""
     at = 1
     while at < min(len(data), 11) and data[at] >= 0x80:
         at += 1
-    return data[at + 1 :] if data[:1] == b"\x0a" else b""
+    return data[at + 1 :]
 
 
 def _is_name(name: bytes) -> bool:
