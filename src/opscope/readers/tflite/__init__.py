@@ -154,7 +154,7 @@ class _Subgraph:
     def build(self) -> Graph:
         b = self.b
         tensors = list(self.table.tables(0))
-        given = self.table.numbers(1, "i")
+        given: list[int] = self.table.numbers(1, "i")
         values: list[int] = []
         names: list[str] = []
         for number, tensor in enumerate(tensors):
