@@ -111,6 +111,7 @@ COSTS = Fact(
         Field("other", "all other floating-point operations", "FLOPs"),
         Field("read", "bytes read", "B"),
         Field("written", "bytes written", "B"),
+        Field("wire", "bytes sent to other ranks; absent where nothing communicates", "B", optional=True),
         Field("activations", "bytes of the activations it makes", "B"),
         Field("how", "how exactly the cost is known", members=HOW),
         Field("at least", "something inside is unknown: the cost is at least this"),

@@ -222,7 +222,7 @@ export const FACTS = {
   /** Memory that an allocator had handed out when most was alive, or when it refused to hand out more. */
   blocks: { name: 'blocks', by: ['row'], of: 'graph', columns: { value: 'column value', bytes: 'column bytes', class: 'column class', evidence: 'column evidence', stack: 'column stack' } },
   /** What every operator costs; docs/stats.md defines the figures. */
-  costs: { name: 'costs', by: ['node'], of: 'graph', columns: { macs: 'column macs', causal: 'column causal', other: 'column other', read: 'column read', written: 'column written', activations: 'column activations', how: 'column how', 'at least': 'column at least' } },
+  costs: { name: 'costs', by: ['node'], of: 'graph', columns: { macs: 'column macs', causal: 'column causal', other: 'column other', read: 'column read', written: 'column written', wire: 'column wire', activations: 'column activations', how: 'column how', 'at least': 'column at least' } },
   /** Every storage, by the value that owns it: how large it is and when it is alive. */
   lifetimes: { name: 'lifetimes', by: ['value'], of: 'graph', columns: { bytes: 'column bytes', class: 'column class', born: 'column born', dies: 'column dies' } },
   /** Every parameter, by the value that owns its storage. */
@@ -262,7 +262,7 @@ export const OWN_KEYS = { node: ['node', 'node_id', 'id', 'index', '#'], path: [
 export const OWN_LABELS: readonly string[] = ['op', 'phase', 'type', 'class', 'kind', 'how'];
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', FAILED: 'failed', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired', WITHOUT_RECORDER: 'without a recorder', COPIES_FOR: 'copies for', RECOMPUTE_POLICY: 'recompute policy', RECOMPUTED_BECAUSE: 'recomputed because' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', GROUP: 'group', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', FAILED: 'failed', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired', WITHOUT_RECORDER: 'without a recorder', COPIES_FOR: 'copies for', RECOMPUTE_POLICY: 'recompute policy', RECOMPUTED_BECAUSE: 'recomputed because' } as const;
 
 /** How frameworks spell what the page recognises. */
 export const SPELLINGS = {

@@ -334,6 +334,41 @@ def find(module: str, name: str) -> Any:
         return None
 
 
+# -- ranks that communicate ----------------------------------------------------------------------
+
+
+def process_group(torch: Any, given: Any) -> Any:
+    """The group that an operator is given: an object, one that C++ wraps, or its name; None if torch knows it not."""
+    resolve = find("torch.distributed.distributed_c10d", "_resolve_process_group")
+    try:
+        if isinstance(given, str):
+            return resolve(given)
+        if isinstance(given, torch.ScriptObject):
+            return torch.distributed.ProcessGroup.unbox(given)
+        return given if isinstance(given, torch.distributed.ProcessGroup) else None
+    except (RuntimeError, TypeError, AttributeError):
+        return None
+
+
+def reduction(given: Any) -> str | None:
+    """How an operator combines what ranks have: `sum`. C++ does not say it to Python: then the call that led here does,
+    if it is Python's own."""
+    if isinstance(given, str):
+        return given.lower()
+    frame = sys._getframe(2)
+    for _ in range(_FRAMES_TO_CALL):
+        if frame is None:
+            break
+        if frame.f_code.co_filename.endswith("distributed_c10d.py") and "opts" in frame.f_locals:
+            found = getattr(frame.f_locals["opts"], "reduceOp", None)
+            return str(getattr(found, "op", found)).rpartition(".")[2].lower()
+        frame = frame.f_back
+    return None
+
+
+_FRAMES_TO_CALL = 12
+
+
 # -- fx ------------------------------------------------------------------------------------------
 
 

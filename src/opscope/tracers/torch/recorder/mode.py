@@ -26,6 +26,7 @@ from opscope.tracers.torch.words import numbers_of
 from .account import Lost
 from .calls import Calls
 from .clock import clock as clock_of
+from .communication import Peers
 from .fakes import FakeResults
 from .keeping import Keeping
 from .log import ACCUMULATES, ARGUMENT_BITS, GRAD_ENABLED, IN_BACKWARD, NO_SEQUENCE, Log, pack
@@ -85,6 +86,7 @@ class Recorder:
         self._values = values
         self.statistics = Statistics(torch) if values in (STATISTICS, FULL) else None
         self.whole: dict[int, list[float]] = {}  # with values="full": all numbers, of the operators of `part`
+        self._peers = Peers(torch)
         self._keeps = Keeping(calls, part) if values == FULL else None
         self._failing: tuple[int, tuple[int, ...], list[int]] | None = None
         self._lean = lean  # without the Python lines that operators are called from
@@ -178,6 +180,8 @@ class Recorder:
                 if not schema.is_plain:
                     if schema.asks_numbers:
                         self._look_at_numbers(schema, args, kwargs, constants)
+                    if schema.communicates:
+                        constants = self._peers.named(schema, args, kwargs, constants)
                     if schema.may_write:
                         written = self._about_to_write(schema, args, kwargs, uses)
                     elif schema.shows_more:
@@ -318,6 +322,8 @@ class Recorder:
                 uses.extend([part << ARGUMENT_BITS | self._argument(name) for part in parts])
             elif value is None:
                 uses.append(-1 << ARGUMENT_BITS | self._argument(name))
+            elif type(value) is list:  # a list of lists
+                self._list(name, value, uses, constants)
             else:  # a number where a tensor may be: `x + 1`
                 constants.append(name)
                 constants.append(value)
