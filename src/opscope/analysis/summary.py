@@ -15,6 +15,7 @@ from opscope.ir.relations import Groups
 
 from .joining.by_size import memory_summary as memory_summary
 from .times import in_seconds
+from .world import summary as world
 
 
 def info(capture: Capture) -> dict[str, Any]:
@@ -26,8 +27,9 @@ def info(capture: Capture) -> dict[str, Any]:
         "how": capture.origin.how,
         "breaks": _rows(capture, BREAKS.name),
         "recompiles": _rows(capture, RECOMPILES.name),
-        **({"profile": found} if (found := profile(capture)) is not None else {}),
+        **({"profile": measured} if (measured := profile(capture)) is not None else {}),
         **({"memory": held} if (held := memory_summary(capture)) is not None else {}),
+        **({"world": world.info(found)} if (found := world.world_of(capture)) is not None else {}),
         "warnings": list(capture.warnings),
         "stages": [_stage(capture, stage) for stage in capture.stages],
     }

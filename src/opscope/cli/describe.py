@@ -16,10 +16,13 @@ from rich.tree import Tree as Branches
 from opscope import ops
 from opscope.analysis import summary
 from opscope.analysis.costs.rollup import Tree
+from opscope.analysis.world.summary import world_of
 from opscope.export.cost_tables import seconds, short
 from opscope.ir import PHASES, Capture, Graph, Stage, scope_label
 from opscope.ir.graph import Csr
 from opscope.ir.widths import cut
+
+from . import worlds
 
 # The same hues as in the page and in pictures.
 COLOURS = {
@@ -49,6 +52,9 @@ def console() -> Console:
 def describe(capture: Capture, title: str) -> RenderableType:
     parts: list[RenderableType] = [_title(capture, title)]
     stages = capture.stages
+    if (world := world_of(capture)) is not None:
+        parts += [worlds.described(world, capture), *([_warnings(found)] if (found := capture.warnings) else [])]
+        return Group(*parts)
     for stage in stages[: _MOST_STAGES - 1]:
         parts.append(_stage(capture, stage))
     if len(stages) > _MOST_STAGES:

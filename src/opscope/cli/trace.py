@@ -27,7 +27,7 @@ from opscope.tracers.script import ScriptFailed, is_file, run_script
 from opscope.tracing import joined
 
 from .inputs import GRAMMAR, Input, parse
-from .progress import progress
+from .progress import counted, progress
 from .target import trace_model, ways_of_model
 
 
@@ -36,8 +36,9 @@ class Trace(click.Command):
 
     with_value: tuple[str, ...] = (
         *("-o", "--output", "--framework", "--how", "--steps", "--phase", "--input", "--values", "--part"),
+        *("--world", "--local", "--jobs"),
     )
-    flags: tuple[str, ...] = ("--train",)
+    flags: tuple[str, ...] = ("--train", "--fake", "--all")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, ours_first(args, self.with_value, self.flags))
@@ -106,6 +107,19 @@ def ours_first(args: list[str], with_value: Sequence[str], flags: Sequence[str])
     metavar="NAME",
     help=f"Keep only these phases, comma-separated ({', '.join(PHASES)}).",
 )
+@click.option(
+    "--world",
+    "size",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run the script as ranks of a world of N, without the others, and record each class of ranks once.",
+)
+@click.option("--fake", is_flag=True, help="With --world: on tensors without numbers, which need no memory.")
+@click.option("--all", "every", is_flag=True, help="With --world: record every rank, and infer none.")
+@click.option(
+    "--local", type=click.IntRange(min=1), default=8, show_default=True, metavar="N", help="With --world: ranks on a machine."
+)
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="With --world: run so many ranks at once.")
 def command(
     target: str,
     args: tuple[str, ...],
@@ -119,6 +133,11 @@ def command(
     part: str | None,
     times: bool,
     phases: tuple[str, ...],
+    size: int | None,
+    fake: bool,
+    every: bool,
+    local: int,
+    jobs: int | None,
 ) -> None:
     """Run TARGET and capture everything it computes. TARGET is a script, package.module:callable, or, with
     --input, package.module:model, where model may also be a class or a function that creates one.
@@ -129,7 +148,16 @@ def command(
     opscope trace nets:make_model --input 1x3x224x224
     opscope trace nets:GPT --input 2x16:int64:50 --train --phase backward
     opscope trace nets:GPT --input 2x16:int64:50 --how all
+    opscope trace --world 1024 --fake --steps 1 train.py   every rank of a training step, without a GPU
     """
+    if size is not None:
+        _world(
+            target, args, size, out, bool(inputs or train or values or times or framework or phases or how != "auto"),
+            fake=fake, every=every, local=local, steps=steps, jobs=jobs,
+        )  # fmt: skip
+        return
+    if fake or every or jobs is not None:
+        raise OpscopeError("--fake, --all and --jobs go with --world N")
     wanted = _phases(phases)
     given = [parse(text) for text in inputs]
     _check(target, how, given, train, steps)
@@ -167,6 +195,32 @@ def command(
             _save(Capture.of(failed.capture), out, place, wanted)
         raise
     _save(Capture.of(capture), out, place, wanted)
+
+
+def _world(
+    target: str, args: tuple[str, ...], size: int, out: Path | None, has_others: bool, **options: Any
+) -> None:
+    """Record every class of ranks of a world."""
+    from opscope.analysis.world.summary import world_of
+    from opscope.worlds import world
+
+    if has_others:
+        raise OpscopeError("--world goes with --steps, --fake, --all, --local, --jobs and -o, and with no other option")
+    out = out or Path(f"{Path(target.rpartition(':')[0] or target).stem}.opscope")
+    check_output(out)
+    place = out.absolute()
+    try:
+        with counted() as count:  # without a thread: processes are forked
+            capture = world(target, size, args=args, progress=count, **options)
+    except ScriptFailed as failed:
+        click.echo(failed.report, err=True, nl=False)
+        raise
+    _save(capture, out, place, [])
+    if (found := world_of(capture)) is not None:
+        from .describe import console
+        from .worlds import described
+
+        console().print(described(found, capture))
 
 
 def _of_script(

@@ -1,8 +1,49 @@
-"""Sets of ranks as text: `0-7`, `0-56:8` (every eighth), `0-3,8-11`."""
+"""The ranks of a distributed program: which one was recorded, in which groups it was, and sets of ranks as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .capture import Capture, Table, column
+from .columns import frozen
+from .facts import RANK, RANK_GROUPS
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The rank that a stage was recorded as, and its groups: dimension and ranks of each."""
+
+    rank: int
+    world: int
+    groups: tuple[tuple[str, str], ...] = ()
+
+
+def note_rank(capture: Capture, stage: int, rank: int, world: int, groups: Sequence[tuple[str, str]]) -> None:
+    """Say which rank of how many a stage was recorded as."""
+    numbers = {"rank": column(np.array([rank])), "world": column(np.array([world]))}
+    capture.add(Table(stage, "row", frozen([0]), numbers, RANK.name))
+    if groups:
+        texts = {name: column([group[place] for group in groups]) for place, name in enumerate(("dimension", "ranks"))}
+        capture.add(Table(stage, "row", frozen(range(len(groups))), texts, RANK_GROUPS.name))
+
+
+def rank_of(capture: Capture, stage: int) -> Rank | None:
+    """Which rank a stage was recorded as; None if it was not one of several, or a file does not say it well."""
+    table = next(iter(capture.facts(RANK.name, stage)), None)
+    if table is None or not len(table.index):
+        return None
+    rank, world = (int(np.asarray(table.columns[name].values)[0]) for name in ("rank", "world"))
+    if not 0 <= rank < world:
+        return None
+    groups = [
+        (str(name), str(ranks))
+        for found in capture.facts(RANK_GROUPS.name, stage)
+        for name, ranks in zip(found.columns["dimension"].values, found.columns["ranks"].values, strict=True)
+    ]
+    return Rank(rank, world, tuple(groups))
 
 
 def ranks_text(ranks: Iterable[int]) -> str:

@@ -350,6 +350,25 @@ def process_group(torch: Any, given: Any) -> Any:
         return None
 
 
+def process_groups(torch: Any) -> list[Any]:
+    """All groups that this process is in now."""
+    world = find("torch.distributed.distributed_c10d", "_world")
+    try:
+        if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+            return []
+        return [group for group in list(world.pg_group_ranks) if isinstance(group, torch.distributed.ProcessGroup)]
+    except AttributeError:
+        return []
+
+
+def rank_and_world(torch: Any) -> tuple[int, int] | None:
+    """Which rank of how many this process is."""
+    try:
+        return int(torch.distributed.get_rank()), int(torch.distributed.get_world_size())
+    except (RuntimeError, ValueError, AttributeError):
+        return None
+
+
 def reduction(given: Any) -> str | None:
     """How an operator combines what ranks have: `sum`. C++ does not say it to Python: then the call that led here does,
     if it is Python's own."""

@@ -10,6 +10,7 @@ from opscope.ir import Capture
 from opscope.tracers.arguments import named_arguments
 from opscope.tracers.contract import Options
 from opscope.tracers.torch.private import the_torch
+from opscope.tracers.torch.ranks.mode import fake_mode
 
 from .session import Session, models_in, optimizers_in
 
@@ -60,6 +61,8 @@ def start(options: Options) -> Session:
         after_step=options.after_step,
         times=options.times,
         steps=options.steps,
+        ends=options.ends,
+        fakes=fake_mode(),
         compiled=options.how != "record",
         compiles=options.how == "compile",
     )

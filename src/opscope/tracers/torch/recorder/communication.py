@@ -25,6 +25,17 @@ class Peers:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._known: dict[str, dict[str, Any]] = {}
+        self.rank: tuple[int, int] | None = None  # which of how many this is
+
+    @property
+    def groups(self) -> list[tuple[str, str]]:
+        """Dimension and ranks of every group that was met."""
+        return list(dict.fromkeys((one["dimension"], one["ranks"]) for one in self._known.values()))
+
+    def look(self) -> None:
+        """Take note of all groups that there are now."""
+        for group in private.process_groups(self._torch):
+            self._note(group)
 
     def named(self, schema: Schema, args: Any, kwargs: Any, constants: list[Any]) -> list[Any]:
         """The arguments of an operator that are not tensors, with its group in words."""
@@ -45,8 +56,15 @@ class Peers:
         group = private.process_group(self._torch, given)
         if group is None:
             return None
+        if str(group.group_name) not in self._known:
+            self.look()
+        return self._note(group)
+
+    def _note(self, group: Any) -> dict[str, Any]:
         name = str(group.group_name)
         if name not in self._known:
+            if self.rank is None:
+                self.rank = private.rank_and_world(self._torch)
             self._known[name] = self._described(group)
         return self._known[name]
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from opscope.tracers.torch.private import fake_maker, find
 
+from opscope.tracers.torch.ranks.mode import are_real
+
 from .memory import WINDOW_BITS, Memory
 
 _WINDOW = (1 << WINDOW_BITS) - 1
@@ -52,7 +54,7 @@ class FakeResults:
         keeps = self._keeps.get(func)
         if keeps is None:
             keeps = self._keeps[func] = self._is_kept(func)
-        if not keeps or self._inference():
+        if not keeps or self._inference() or are_real():
             return func(*args, **kwargs)
         tensors: list[Any] = []
         try:

@@ -86,7 +86,7 @@ class Recorder:
         self._values = values
         self.statistics = Statistics(torch) if values in (STATISTICS, FULL) else None
         self.whole: dict[int, list[float]] = {}  # with values="full": all numbers, of the operators of `part`
-        self._peers = Peers(torch)
+        self.peers = Peers(torch)
         self._keeps = Keeping(calls, part) if values == FULL else None
         self._failing: tuple[int, tuple[int, ...], list[int]] | None = None
         self._lean = lean  # without the Python lines that operators are called from
@@ -181,7 +181,7 @@ class Recorder:
                     if schema.asks_numbers:
                         self._look_at_numbers(schema, args, kwargs, constants)
                     if schema.communicates:
-                        constants = self._peers.named(schema, args, kwargs, constants)
+                        constants = self.peers.named(schema, args, kwargs, constants)
                     if schema.may_write:
                         written = self._about_to_write(schema, args, kwargs, uses)
                     elif schema.shows_more:
