@@ -14,6 +14,7 @@ from opscope import ir
 from opscope.analysis.world.choosing import Asking, choose
 from opscope.analysis.world.figures import add_figures
 from opscope.analysis.world.joined import Class, joined
+from opscope.analysis.world.joined import as_one as ranks_as_one
 from opscope.analysis.world.mesh import mesh_of
 from opscope.analysis.world.same import signature
 from opscope.capture import Capture
@@ -66,6 +67,24 @@ def world(
         rank = _AsRank(target, tuple(args), size, local, fake, steps, Path(folder))
         found = _Recording(rank, size, every, jobs, samples, progress).run()
         return Capture.of(joined(found, size))
+
+
+def as_one(captures: Sequence[ir.Capture]) -> Capture:
+    """Recordings of single ranks of one program as one capture: a stage for each class of ranks that compute the same.
+
+    >>> opscope.worlds.as_one([opscope.open(path) for path in paths])     # doctest: +SKIP
+    """
+    if not captures or not all(is_one_rank(capture) for capture in captures):
+        raise OpscopeError(
+            "several files are one only if each is the recording of one rank of a program: trace it under torchrun "
+            "(torchrun … -m opscope trace train.py)"
+        )
+    return Capture.of(ranks_as_one(captures))
+
+
+def is_one_rank(capture: ir.Capture) -> bool:
+    """Whether a capture is the recording of one rank among several."""
+    return len(capture.stages) == 1 and rank_of(capture, 0) is not None
 
 
 class _AsRank:

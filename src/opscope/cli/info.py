@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+import opscope
 from opscope.analysis import summary
 from opscope.analysis.diff.compiled_limits import exceeded_in
 from opscope.analysis.diff.limits import parse
 from opscope.capture import Capture
 from opscope.errors import OpscopeError
+from opscope.worlds import as_one
 
 from .common import opened
 from .streams import to_json
@@ -16,6 +20,7 @@ from .streams import to_json
 
 @click.command()
 @opened
+@click.argument("more", metavar="[X…]", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
 @click.option(
     "--fail-on",
@@ -25,8 +30,13 @@ from .streams import to_json
     help="Exit with 1 if this holds of the compiled code, such as 'breaks>0' (repeatable; see `opscope diff --help`).",
 )
 @click.pass_context
-def command(context: click.Context, capture: Capture, as_json: bool, conditions: tuple[str, ...]) -> None:
-    """Describe X: operators, modules, phases, gradients, kernels, and what is missing."""
+def command(
+    context: click.Context, capture: Capture, more: tuple[Path, ...], as_json: bool, conditions: tuple[str, ...]
+) -> None:
+    """Describe X: operators, modules, phases, gradients, kernels, and what is missing. Of several files, each of one
+    rank of a program, say which ranks compute the same and which stand out."""
+    if more:
+        capture = as_one([capture, *map(opscope.open, more)])
     limits = [parse(text) for text in conditions]
     for limit in limits:
         if not limit.is_compiled:

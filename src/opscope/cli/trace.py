@@ -19,11 +19,12 @@ from opscope.capture import Capture
 from opscope.errors import OpscopeError
 from opscope.export.registry import check_output
 from opscope.ir import PHASES
+from opscope.ir.ranks import note_rank, rank_of
 from opscope.parts import part_of
 from opscope.tracers import registry
 from opscope.tracers.contract import RECORDS
 from opscope.tracers.leaving import told_if_killed
-from opscope.tracers.script import ScriptFailed, is_file, run_script
+from opscope.tracers.script import ScriptFailed, is_file, is_rank, run_script
 from opscope.tracing import joined
 
 from .inputs import GRAMMAR, Input, parse
@@ -169,6 +170,9 @@ def command(
         _all(target, args, given, out, wanted)
         return
     out = out or Path(f"{Path(target.rpartition(':')[0] or target).stem}.opscope")
+    rank = is_rank()
+    if rank is not None:  # one file for each
+        out = out.with_name(f"{out.stem}.rank{rank[0]}{out.suffix}")
     check_output(out)
     place = out.absolute()  # the script may go to another folder
 
@@ -287,6 +291,9 @@ def _all(target: str, args: tuple[str, ...], inputs: list[Input], out: Path | No
 
 def _save(capture: Capture, out: Path, place: Path, phases: list[str]) -> None:
     """Write to `place`, which the user calls `out`. If that fails, the recording goes to an .opscope file instead."""
+    rank = is_rank()
+    if rank is not None and "world" not in capture.origin.how and rank_of(capture, 0) is None:
+        note_rank(capture, 0, *rank, [])
     chosen = only_phases(capture, phases) if phases else capture
     try:
         chosen.save(place)

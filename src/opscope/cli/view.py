@@ -13,6 +13,7 @@ from opscope.capture import Capture
 from opscope.opening import from_bytes
 from opscope.server import Server, forward_line, over_ssh
 from opscope.tables import as_csv
+from opscope.worlds import as_one, is_one_rank
 
 from .common import PROFILE, SIZE, SOURCES, TABLES, add_tables, numbers
 
@@ -41,13 +42,15 @@ def command(
     browser: bool,
     port: int | None,
 ) -> None:
-    """Open files in the browser, each in its own tab.
+    """Open files in the browser, each in its own tab; files of single ranks of one program together in one.
 
     The page is served on this machine only, at a URL that contains a secret; Ctrl-C stops it. Over SSH, the
     command to run on your own machine is printed instead.
     """
     given = numbers(sizes)
     captures = [(file.name, opscope.open(file, sources=sources, profile=profile, sizes=given)) for file in files]
+    if len(captures) > 1 and all(is_one_rank(capture) for _, capture in captures):
+        captures = [(f"{len(captures)} ranks", as_one([capture for _, capture in captures]))]
     for _, capture in captures[:1]:  # a table is about the first file
         add_tables(capture, tables)
     serve(captures, browser=browser, port=port)

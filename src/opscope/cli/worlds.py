@@ -44,7 +44,4 @@ def described(world: World, capture: Capture) -> RenderableType:
     parts: list[RenderableType] = [title, Padding(table, (0, 0, 0, 1))]
     if len(world.classes) > _MOST:
         parts.append(Text(f"  … and {len(world.classes) - _MOST:,} more classes (--json has all)", style="dim"))
-    for one in world.classes:
-        if one.odd:
-            parts.append(Text(f"  ! {capture.stages[one.stage].name}: {one.odd}", style="bold red"))
     return Group(*parts)

@@ -71,6 +71,15 @@ def run_script(
     return _run(lambda: _call(path), path, argv, Path(), recorder, save)
 
 
+def is_rank() -> tuple[int, int] | None:
+    """Which rank of how many a launcher such as torchrun says that this process is; None: it is alone."""
+    try:
+        rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    except (KeyError, ValueError):
+        return None
+    return (rank, world) if world > 1 and 0 <= rank < world else None
+
+
 class Refused(OpscopeError):
     """The script cannot be run as it was named: none of its own code has failed."""
 
@@ -143,8 +152,15 @@ def _run(
         if save is not None:
             save(recorder.finish(path))
 
+    def save_stuck(number: int) -> None:
+        name = signal.Signals(number).name
+        recorder.warnings.append(f"{path} was stopped by {name} while it waited in C code, such as for another rank")
+        if save is not None:
+            save(recorder.finish(path))
+
+    stuck = leaving.saved_if_stuck(save_stuck) if is_rank() else contextlib.nullcontext()
     try:
-        with as_main(path, argv, folder), leaving.stopped_by_signals() as begin, leaving.before_exit(save_now):
+        with stuck, as_main(path, argv, folder), leaving.stopped_by_signals() as begin, leaving.before_exit(save_now):
             recorder.when_started = begin
             try:
                 with recorder.watching_imports():

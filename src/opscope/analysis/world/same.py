@@ -175,9 +175,11 @@ def _in_order_of_words(ids: npt.NDArray[Any], word: Callable[[int], str]) -> tup
 # -- what differs ------------------------------------------------------------------------------------------
 
 
-def steps_of(graph: Graph) -> list[str]:
+def steps_of(graph: Graph, attributes: bool = True) -> list[str]:
     """Every operator as text: its name, what it makes, and its attributes."""
     texts = _attribute_texts(graph)
+    if not attributes:
+        texts = _Texts([""], np.zeros(graph.n_nodes, np.int64))
     types = graph.pools.types
     words = [str(types[i]) for i in range(len(types))]
     start, item = graph.node_outputs
@@ -192,14 +194,27 @@ def steps_of(graph: Graph) -> list[str]:
 
 
 def difference(graph: Graph, other: Graph) -> str:
-    """In one line, where a graph first differs from another one, and by how many operators; empty: it does not."""
-    own, others = steps_of(graph), steps_of(other)
-    first = next((i for i, (a, b) in enumerate(zip(own, others, strict=False)) if a != b), None)
-    if first is None and len(own) == len(others):
-        return _by_flow(graph, other)
+    """In one line, where a graph first differs from another one, and by how many operators; empty: it does not.
+    Another operator says more than another argument of the same one."""
+    own, others = steps_of(graph, False), steps_of(other, False)
+    first = _first(own, others)
+    if first is not None:
+        return f"{_at(graph, own, first)} where the other has {_at(other, others, first)}{_counts(graph, other)}"
+    first = _first(steps_of(graph), steps_of(other))
     if first is None:
-        first = min(len(own), len(others))
-    return f"{_at(graph, own, first)} where the other has {_at(other, others, first)}{_counts(graph, other)}"
+        return _by_flow(graph, other)
+    return f"{_name(graph, first)} has other arguments: {_arguments(graph, other, first)}"
+
+
+def _first(own: list[str], others: list[str]) -> int | None:
+    found = next((i for i, (a, b) in enumerate(zip(own, others, strict=False)) if a != b), None)
+    return min(len(own), len(others)) if found is None and len(own) != len(others) else found
+
+
+def _arguments(graph: Graph, other: Graph, node: int) -> str:
+    own, others = graph.node(node).attrs, other.node(node).attrs
+    apart = [name for name in (*own, *others) if own.get(name) != others.get(name)]
+    return ", ".join(f"{name} {own.get(name)} and not {others.get(name)}" for name in list(dict.fromkeys(apart))[:3])
 
 
 def _by_flow(graph: Graph, other: Graph) -> str:

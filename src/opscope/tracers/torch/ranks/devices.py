@@ -80,7 +80,7 @@ def cuda_is_the_cpu(torch: Any, device: int, count: int, told: list[str]) -> Gen
 
         return made
 
-    cuda, nothing = torch.cuda, _Nothing()
+    cuda = torch.cuda
     places: list[tuple[Any, str, Any]] = [
         (torch.nn.Module, "to", module_to(torch.nn.Module.to)),
         (torch.nn.Module, "cuda", lambda self, device=None: self),
@@ -88,7 +88,7 @@ def cuda_is_the_cpu(torch: Any, device: int, count: int, told: list[str]) -> Gen
         (cuda, "set_device", lambda device: None),
         (cuda, "current_device", lambda: device),
         (cuda, "device_count", lambda: count),
-        *((cuda, name, nothing) for name in ("Stream", "Event", "current_stream", "default_stream")),
+        *((cuda, name, _Nothing) for name in ("Stream", "Event", "current_stream", "default_stream")),
         *((cuda, name, lambda *a, **k: None) for name in ("synchronize", "empty_cache", "reset_peak_memory_stats")),  # type: ignore[misc]
         *(
             (cuda, name, lambda *a, **k: 0)  # type: ignore[misc]
@@ -116,8 +116,8 @@ def _kind(device: Any) -> Any:
 class _Nothing:
     """A stream or an event that has nothing to wait for."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> _Nothing:
-        return self
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
 
     def __enter__(self) -> _Nothing:
         return self
