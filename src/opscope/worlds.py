@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
+import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -28,6 +30,7 @@ from opscope.tracers.script import ScriptFailed, run_script
 _LOCAL = 8  # ranks on one machine of the cluster
 _MOST_RANKS = 1 << 20
 _OF_FREE = 0.7  # how much of the free memory ranks may take
+_SELDOM = 200_000  # objects made before garbage is looked for
 _FRAMEWORK = "torch"  # whose ranks can be recorded without their peers
 
 
@@ -63,10 +66,13 @@ def world(
     tracer = registry.load(_FRAMEWORK)
     assert tracer.prepare_ranks is not None
     tracer.prepare_ranks()
+    gc.freeze()  # what all processes share stays shared
     with tempfile.TemporaryDirectory(prefix="opscope-world-") as folder:
         rank = _AsRank(target, tuple(args), size, local, fake, steps, Path(folder))
         found = _Recording(rank, size, every, jobs, samples, progress).run()
-        return Capture.of(joined(found, size))
+        made = joined(found, size)
+    gc.unfreeze()
+    return Capture.of(made)
 
 
 def as_one(captures: Sequence[ir.Capture]) -> Capture:
@@ -111,6 +117,7 @@ class _AsRank:
     def __call__(self, rank: int, line: Line) -> dict[str, Any]:
         tracer = registry.load(_FRAMEWORK)
         assert tracer.as_rank is not None
+        gc.set_threshold(_SELDOM)  # what a recording makes stays, and this process ends soon
         box = Mailbox(self.folder, lambda peer: line.tell("waits", peer=peer), lambda: line.tell("goes on"))
         failure: ScriptFailed | None = None
         with tracer.as_rank(rank, self._size, self._local, fake=self._fake, box=box) as told:
@@ -140,6 +147,8 @@ class _AsRank:
 
     def _recorded(self) -> ir.Capture:
         if isinstance(self._target, str):
+            # The recording is put together after the script has left: its own text is looked for beside it.
+            sys.path.insert(0, str(Path(self._target).absolute().parent))
             return run_script(self._target, self._args, framework=_FRAMEWORK, steps=self._steps, ends=True)
         return run_script(self._target.__qualname__, self._args, framework=_FRAMEWORK, steps=self._steps, ends=True,
                           body=self._target)  # fmt: skip

@@ -24,17 +24,16 @@ def described(world: World, capture: Capture) -> RenderableType:
     title.append(f"  {mesh}; {len(world.classes):,} classes; {seen}", style="dim")
     dimensions = list(dict.fromkeys(wire.dimension for one in world.classes for wire in one.wires))
     table = Table(box=None, padding=(0, 1), header_style="dim")
-    for name in ("class", "ranks"):
-        table.add_column(name)
-    for name in ("parameters", "state", "activations", "peak ≥", "MACs", *(f"wire {name}" for name in dimensions)):
-        table.add_column(name, justify="right")
+    table.add_column("class", no_wrap=True)
+    for name in ("ranks", "params", "state", "activ.", "peak ≥", "MACs", *(f"wire {name}" for name in dimensions)):
+        table.add_column(name, justify="right", no_wrap=True)
     for one in world.classes[:_MOST]:
         figures, sent = one.figures, {wire.dimension: wire.bytes for wire in one.wires}
         least = "≥ " if one.at_least else ""
         table.add_row(
             Text(cut(capture.stages[one.stage].name, _WIDEST), style="bold red" if one.odd else ""),
             f"{len(one.ranks):,}",
-            f"{figures['parameters']:,}",
+            short(figures["parameters"], ""),
             short(figures["state_bytes"], "B") if figures["state_bytes"] else "",
             short(figures["activation_bytes"], "B"),
             short(figures["peak_bytes"], "B"),

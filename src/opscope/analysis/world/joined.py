@@ -67,6 +67,9 @@ def joined(classes: Sequence[Class], world: int) -> Capture:
     mesh = mesh_of(groups, world)
     capture = Capture(pools=Pools(), origin=replace(first.origin, how=f"world of {world}"))
     names = _names(classes, mesh)
+    said = Counter(text for one in classes for text in dict.fromkeys(one.capture.warnings))
+    of_all = [text for text, count in said.items() if count == len(classes)]
+    capture.warnings.extend(of_all)
     strange = _strange(classes, mesh)
     graph_of = {rank: one.capture.stages[0].graph for one in classes for rank in one.ranks}
     for number, (one, name) in enumerate(zip(classes, names, strict=True)):
@@ -78,9 +81,8 @@ def joined(classes: Sequence[Class], world: int) -> Capture:
             apart = difference(stage.graph, graph_of[like])
             odd = f"unlike the other ranks along {where} (rank {like}): {apart}"
             capture.warnings.append(f"{_who(one.ranks)} {odd}")
-        capture.stages.append(
-            replace(stage, name=name, graph=moved.graph(stage.graph), after=None, warnings=tuple(one.capture.warnings))
-        )
+        own = tuple(text for text in dict.fromkeys(one.capture.warnings) if text not in of_all)
+        capture.stages.append(replace(stage, name=name, graph=moved.graph(stage.graph), after=None, warnings=own))
         tables = [table for table in one.capture.tables.values() if table.stage == 0]
         if not any(table.fact == RANK_CLASS.name for table in tables):
             before = set(one.capture.tables)
