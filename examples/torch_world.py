@@ -76,7 +76,9 @@ class Layer(nn.Module):
         a = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=self.heads != self.kv)
         x = x + _Forward.apply(F.linear(a.transpose(1, 2).flatten(2), self.out), self.group)
         h = _Backward.apply(self.norm2(x), self.group)
-        return x + _Forward.apply(F.linear(F.silu(F.linear(h, self.gate)) * F.linear(h, self.up), self.down), self.group)
+        return x + _Forward.apply(
+            F.linear(F.silu(F.linear(h, self.gate)) * F.linear(h, self.up), self.down), self.group
+        )
 
 
 class Embedding(nn.Module):
@@ -159,8 +161,17 @@ class _Loss(torch.autograd.Function):
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     sizes = {
-        **{"tp": 2, "pp": 2, "layers": 4, "hidden": 64, "ffn": 192, "heads": 4, "kv": 2, "vocab": 256},
-        **{"sequence": 16, "microbatches": 4, "steps": 1},
+        "tp": 2,
+        "pp": 2,
+        "layers": 4,
+        "hidden": 64,
+        "ffn": 192,
+        "heads": 4,
+        "kv": 2,
+        "vocab": 256,
+        "sequence": 16,
+        "microbatches": 4,
+        "steps": 1,
     }
     for name, size in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=size)

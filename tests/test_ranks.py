@@ -37,7 +37,14 @@ def test_what_are_no_ranks(text: str):
 
 
 def test_the_mesh_is_made_of_the_groups_that_fit_into_each_other():
-    groups = [("world", "0-255"), ("tp", "0-7"), ("dp_tp", "0-63"), ("dp", "0-56:8"), ("pp", "0-192:64"), ("odd", "0-4:2")]
+    groups = [
+        ("world", "0-255"),
+        ("tp", "0-7"),
+        ("dp_tp", "0-63"),
+        ("dp", "0-56:8"),
+        ("pp", "0-192:64"),
+        ("odd", "0-4:2"),
+    ]
     assert mesh_of(groups, 256) == CUBE
     assert CUBE.coordinates(77) == (1, 1, 5)
     assert CUBE.rank((1, 1, 5)) == 77

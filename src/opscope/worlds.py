@@ -266,9 +266,7 @@ class _Recording:
         self._signature[event.rank] = str(content["signature"])
         if "error" in content:
             self._failed[event.rank] = str(content["error"]), str(content["report"])
-        self._progress(
-            f"{len(self._signature):,} of {self._size:,} ranks recorded, {len(self._kept):,} classes"
-        )
+        self._progress(f"{len(self._signature):,} of {self._size:,} ranks recorded, {len(self._kept):,} classes")
 
 
 def _room(resident: int) -> int:
@@ -286,5 +284,3 @@ def _free_memory() -> int | None:
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     return None
-
-

@@ -69,10 +69,12 @@ def test_a_rank_without_peers_does_what_a_real_one_does(way: str, tmp_path: Path
 def test_every_way_to_share_work_runs_without_peers(way: str) -> None:
     world = alone(4, way)
     found = world_of(world)
-    assert found is not None and found.size == 4
+    assert found is not None
+    assert found.size == 4
     assert sorted(rank for one in found.classes for rank in one.ranks) == [0, 1, 2, 3]
     for one in found.classes:
-        assert one.figures["macs"] > 0 and not one.at_least
+        assert one.figures["macs"] > 0
+        assert not one.at_least
         assert one.figures["wire_bytes"] == sum(wire.bytes for wire in one.wires) > 0
     if way not in ("sp", "experts"):
         assert {link.kind for link in world.stage_links} == {"communicates"}
@@ -106,11 +108,11 @@ def test_a_real_rank_that_does_something_else_is_named(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_hangs_leaves_what_it_did(tmp_path: Path) -> None:
-    launcher = f"""
+    launcher = """
 import os, signal, subprocess, sys, time
 run = subprocess.Popen(sys.argv[1:], start_new_session=True)
 deadline = time.monotonic() + 300
-while time.monotonic() < deadline and not all(os.path.exists(f"waits{{rank}}") for rank in range(2)):
+while time.monotonic() < deadline and not all(os.path.exists(f"waits{rank}") for rank in range(2)):
     time.sleep(0.2)
 run.send_signal(signal.SIGTERM)
 sys.exit(0 if run.wait(120) else 1)
@@ -148,8 +150,10 @@ def test_a_world_of_a_function() -> None:
 
     world = opscope.world(step, 6, jobs=2)
     found = world_of(world)
-    assert found is not None and [one.ranks for one in found.classes] == [list(range(6))]
-    assert found.seen < 6 and any("inferred" in text for text in world.warnings)
+    assert found is not None
+    assert [one.ranks for one in found.classes] == [list(range(6))]
+    assert found.seen < 6
+    assert any("inferred" in text for text in world.warnings)
     assert torch.cuda.is_available() or any("no CUDA device" in text for text in world.warnings)
 
 
@@ -162,7 +166,11 @@ def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
         (["--fake", str(script)], "--fake, --all and --jobs go with --world"),
     ):
         found = subprocess.run(
-            [sys.executable, "-m", "opscope", "trace", *words], cwd=tmp_path, capture_output=True, text=True, timeout=300
+            [sys.executable, "-m", "opscope", "trace", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
         assert found.returncode == 2 and text in found.stderr.splitlines()[-1], found.stderr
         assert not list(tmp_path.glob("*.opscope"))
@@ -209,7 +217,8 @@ def test_the_figures_of_a_rank_are_those_of_the_formulas() -> None:
     words = [word for name, size in o.items() if name != "dp" for word in (f"--{name}", str(size))]
     world = opscope.world(EXAMPLE, 16, args=words, fake=True, steps=1, jobs=2)
     found = world_of(world)
-    assert found is not None and found.mesh == {"pp": 4, "dp": 2, "tp": 2}
+    assert found is not None
+    assert found.mesh == {"pp": 4, "dp": 2, "tp": 2}
     assert sorted(rank for one in found.classes for rank in one.ranks) == list(range(16))
     for one in found.classes:
         stage = one.ranks[0] // 4

@@ -53,7 +53,10 @@ def describe(capture: Capture, title: str) -> RenderableType:
     parts: list[RenderableType] = [_title(capture, title)]
     stages = capture.stages
     if (world := world_of(capture)) is not None:
-        parts += [worlds.described(world, capture), *([_warnings(found)] if (found := list(dict.fromkeys(capture.all_warnings()))) else [])]
+        parts += [
+            worlds.described(world, capture),
+            *([_warnings(found)] if (found := list(dict.fromkeys(capture.all_warnings()))) else []),
+        ]
         return Group(*parts)
     for stage in stages[: _MOST_STAGES - 1]:
         parts.append(_stage(capture, stage))

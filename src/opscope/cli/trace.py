@@ -118,7 +118,12 @@ def ours_first(args: list[str], with_value: Sequence[str], flags: Sequence[str])
 @click.option("--fake", is_flag=True, help="With --world: on tensors without numbers, which need no memory.")
 @click.option("--all", "every", is_flag=True, help="With --world: record every rank, and infer none.")
 @click.option(
-    "--local", type=click.IntRange(min=1), default=8, show_default=True, metavar="N", help="With --world: ranks on a machine."
+    "--local",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="With --world: ranks on a machine.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="With --world: run so many ranks at once.")
 def command(
@@ -201,9 +206,7 @@ def command(
     _save(Capture.of(capture), out, place, wanted)
 
 
-def _world(
-    target: str, args: tuple[str, ...], size: int, out: Path | None, has_others: bool, **options: Any
-) -> None:
+def _world(target: str, args: tuple[str, ...], size: int, out: Path | None, has_others: bool, **options: Any) -> None:
     """Record every class of ranks of a world."""
     from opscope.analysis.world.summary import world_of
     from opscope.worlds import world

@@ -170,7 +170,13 @@ def by_hand() -> list[torch.Tensor]:
 
 
 WAYS = {
-    **{"ddp": ddp, "fsdp1": fsdp1, "fsdp2": fsdp2, "tp": tp, "sp": sp, "experts": experts, "by_hand": by_hand},
+    "ddp": ddp,
+    "fsdp1": fsdp1,
+    "fsdp2": fsdp2,
+    "tp": tp,
+    "sp": sp,
+    "experts": experts,
+    "by_hand": by_hand,
     **{name: lambda name=name: pipeline(name) for name in ("gpipe", "1f1b", "interleaved", "zero_bubble", "zbv")},
     "shapes asked": lambda: pipeline("1f1b", static=False),
 }

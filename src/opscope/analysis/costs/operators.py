@@ -77,7 +77,13 @@ class CostTable:
         causal = int(self.causal.sum()) if bool(self.causal_known.all()) else rules.NOT_TOLD
         wire = int(self.wire.sum()) if bool(self.wire_known.all()) else rules.NOT_TOLD
         return Cost(
-            int(self.macs.sum()), int(self.other.sum()), int(self.read.sum()), int(self.written.sum()), how, causal, wire
+            int(self.macs.sum()),
+            int(self.other.sum()),
+            int(self.read.sum()),
+            int(self.written.sum()),
+            how,
+            causal,
+            wire,
         )
 
 

@@ -59,7 +59,9 @@ def _add_wires(capture: Capture, stage: int, stats: GraphStats) -> None:
     names = list(sent)
     columns = {
         "dimension": column(names),
-        "size": column(np.array([sizes.get(name, 0) for name in names]), known=[name != NO_DIMENSION for name in names]),
+        "size": column(
+            np.array([sizes.get(name, 0) for name in names]), known=[name != NO_DIMENSION for name in names]
+        ),
         "bytes": column(np.array([sent[name] for name in names], dtype=np.int64), "B"),
         "operators": column(np.array([counts.get(name, 0) for name in names])),
     }

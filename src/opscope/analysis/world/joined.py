@@ -9,20 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opscope.analysis.costs.communication import peers_of
 from opscope.errors import OpscopeError
-from opscope.ir import Capture, Column, Graph, Pools, StageLink, Table, column, frozen
+from opscope.ir import Capture, Column, Pools, StageLink, Table, column, frozen
 from opscope.ir.facts import MESH, RANK_CLASS
-from opscope.ir.ranks import rank_of, ranks_of, ranks_text
+from opscope.ir.ranks import rank_of, ranks_text
 from opscope.ir.repool import Repooled
 
 from .figures import add_figures
 from .mesh import Mesh, mesh_of
+from .messages import messages_of
 from .odd import odd_ranks
 from .same import difference, outline, signature
 
 COMMUNICATES = "communicates"
-_PEER = {"send": "dst", "isend": "dst", "recv_": "src", "irecv": "src"}
 
 
 class Class(NamedTuple):
@@ -99,7 +98,7 @@ def joined(classes: Sequence[Class], world: int) -> Capture:
 
 def _strange(classes: Sequence[Class], mesh: Mesh) -> dict[int, tuple[int, str]]:
     """Classes whose ranks stand out, by what they do and then by what they do it with."""
-    pipelines = {way[0] for one in classes for way in _messages(one.capture.stages[0].graph).sent}
+    pipelines = {way[0] for one in classes for way in messages_of(one.capture.stages[0].graph).sent}
     alike: dict[str, list[int]] = defaultdict(list)
     for one in classes:
         alike[outline(one.capture.stages[0].graph)].extend(one.ranks)
@@ -161,42 +160,10 @@ def _names(classes: Sequence[Class], mesh: Mesh) -> list[str]:
 
 # -- what they send each other -----------------------------------------------------------------------------
 
-_Way = tuple[str, int, int]  # dimension, how far away, the how many-th
-
-
-class _Messages(NamedTuple):
-    sent: dict[_Way, tuple[int, int]]  # node, and the rank it goes to
-    received: dict[_Way, tuple[int, int]]
-    together: dict[tuple[str, int], int]  # collectives: dimension and the how many-th -> node
-
-
-def _messages(graph: Graph) -> _Messages:
-    found = _Messages({}, {}, {})
-    counts: Counter[tuple[str, str, int]] = Counter()
-    for node, peers in peers_of(graph):
-        handle = graph.node(node)
-        word = handle.op.rpartition(".")[2]
-        place = handle.attrs.get(_PEER.get(word, ""))
-        if not isinstance(place, int):
-            if "send" not in word and "recv" not in word:
-                counts["", peers.dimension, 0] += 1
-                found.together[peers.dimension, counts["", peers.dimension, 0]] = node
-            continue
-        is_sent = _PEER[word] == "dst"
-        away = (place - peers.index if is_sent else peers.index - place) % max(peers.size, 1)
-        counts[_PEER[word], peers.dimension, away] += 1
-        way = peers.dimension, away, counts[_PEER[word], peers.dimension, away]
-        try:
-            other = ranks_of(peers.ranks)[place]
-        except (ValueError, IndexError):
-            continue
-        (found.sent if is_sent else found.received)[way] = node, other
-    return found
-
 
 def _links(capture: Capture, classes: Sequence[Class], mesh: Mesh) -> list[StageLink]:
     class_of = {rank: number for number, one in enumerate(classes) for rank in one.ranks}
-    messages = [_messages(stage.graph) for stage in capture.stages]
+    messages = [messages_of(stage.graph) for stage in capture.stages]
     pairs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for source, own in enumerate(messages):
         for way, (node, to) in own.sent.items():
@@ -210,7 +177,7 @@ def _links(capture: Capture, classes: Sequence[Class], mesh: Mesh) -> list[Stage
             (node, other[key]) for key, node in own.items() if key[0] == dimension and key in other
         ]
     return [
-        StageLink(*ways, COMMUNICATES, frozen([a for a, _ in found]), frozen([b for _, b in found]), "order")
+        StageLink(*ways, COMMUNICATES, frozen([a for a, _ in found]), frozen([b for _, b in found]), "structure")
         for ways, found in sorted(pairs.items())
         if found
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 
 from opscope.ir.ranks import ranks_of
@@ -52,7 +53,7 @@ def mesh_of(groups: Sequence[tuple[str, str]], world: int) -> Mesh:
             ranks = ranks_of(text)
         except ValueError:
             continue
-        apart = {after - before for before, after in zip(ranks, ranks[1:], strict=False)}
+        apart = {after - before for before, after in pairwise(ranks)}
         if len(ranks) > 1 and len(apart) == 1 and (stride := min(apart)) > 0:
             evenly.setdefault((stride, len(ranks)), name)
     best = max(_chains(evenly, 1, world), key=lambda chain: (_ends(chain, world), len(chain)))

@@ -78,9 +78,7 @@ def prepare_ranks() -> None:
     prepare()
 
 
-def as_rank(
-    rank: int, world: int, local: int, *, fake: bool, box: Mailbox
-) -> AbstractContextManager[list[str]]:
+def as_rank(rank: int, world: int, local: int, *, fake: bool, box: Mailbox) -> AbstractContextManager[list[str]]:
     from .ranks import as_rank
 
     return as_rank(rank, world, local, fake=fake, box=box)

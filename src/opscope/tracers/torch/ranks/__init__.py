@@ -37,6 +37,7 @@ _USED = (
     "torch.testing._internal.distributed.fake_pg",
 )
 
+
 def prepare() -> None:
     """Import what every rank needs. Nothing runs, and no thread is started: the process will be forked."""
     torch = the_torch()

@@ -32,9 +32,7 @@ def patched(*places: tuple[Any, str, Any]) -> Generator[None, None, None]:
 
 
 @contextlib.contextmanager
-def without_peers(
-    torch: Any, rank: int, world: int, box: Mailbox, told: list[str]
-) -> Generator[None, None, None]:
+def without_peers(torch: Any, rank: int, world: int, box: Mailbox, told: list[str]) -> Generator[None, None, None]:
     """`init_process_group` and `new_group` make fake groups; Python objects go through `box`, or stay here."""
     import torch.distributed.device_mesh as meshes  # pyright: ignore[reportMissingImports]
     import torch.distributed.distributed_c10d as c10d  # pyright: ignore[reportMissingImports]
@@ -60,9 +58,7 @@ def without_peers(
         "new_group": new_group,
         **objects.functions(),
     }
-    places = [
-        (home, name, function) for home in homes for name, function in replaced.items() if hasattr(home, name)
-    ]
+    places = [(home, name, function) for home in homes for name, function in replaced.items() if hasattr(home, name)]
     with patched(*places), _answering(torch, c10d):
         try:
             yield

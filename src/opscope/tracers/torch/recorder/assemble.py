@@ -12,8 +12,8 @@ import numpy as np
 from opscope.ir import Capture, Frame, Gap, Graph, GraphBuilder, Origin, Pools, Stage, Table
 from opscope.ir.attributes import NESTED, SPARSE, UNPAIRED, WITHOUT_RECORDER
 from opscope.ir.gaps import note
-from opscope.ir.ranks import note_rank
 from opscope.ir.measurements import TIMES, VALUES, figures_table, times_table, values_table
+from opscope.ir.ranks import note_rank
 from opscope.tracers.torch.words import attribute, tensor_type
 
 from .account import Account, Columns

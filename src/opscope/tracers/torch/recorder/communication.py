@@ -6,6 +6,7 @@ recorded instead is what the program calls the group, its size, its ranks, and w
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from opscope.ir.attributes import GROUP
@@ -88,5 +89,5 @@ def _by_stride(ranks: list[int]) -> str:
     """A name for a group that has none: how far its ranks are apart, which is the same for all of its kind."""
     if len(ranks) < 2:
         return "alone"
-    apart = {after - before for before, after in zip(ranks, ranks[1:], strict=False)}
+    apart = {after - before for before, after in pairwise(ranks)}
     return f"every {min(apart)}" if apart != {1} else f"next {len(ranks)}"

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from opscope.tracers.torch.private import fake_maker, find
-
 from opscope.tracers.torch.ranks.mode import are_real
 
 from .memory import WINDOW_BITS, Memory

@@ -85,8 +85,8 @@ class Schema:
     """One operator as the recorder needs it. `number` gives every argument name a number."""
 
     __slots__ = (
-        "_places", "asks_numbers", "by_name", "communicates", "computes", "is_higher_order", "is_plain", "is_view", "makes_empty",
-        "may_write", "name", "shows_more", "slots", "takes_storage", "undeclared", "writes", "writes_self",
+        "_places", "asks_numbers", "by_name", "communicates", "computes", "is_higher_order", "is_plain", "is_view",
+        "makes_empty", "may_write", "name", "shows_more", "slots", "takes_storage", "undeclared", "writes", "writes_self",
     )  # fmt: skip
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
