@@ -21,7 +21,7 @@ from opscope.analysis.world.mesh import mesh_of
 from opscope.analysis.world.same import signature
 from opscope.capture import Capture
 from opscope.errors import OpscopeError
-from opscope.ir.ranks import note_rank, rank_of
+from opscope.ir.ranks import is_one_rank, note_rank, rank_of
 from opscope.tracers import registry
 from opscope.tracers.messages import Mailbox
 from opscope.tracers.processes import Event, Line, Processes
@@ -66,13 +66,13 @@ def world(
     tracer = registry.load(_FRAMEWORK)
     assert tracer.prepare_ranks is not None
     tracer.prepare_ranks()
-    gc.freeze()  # what all processes share stays shared
     with tempfile.TemporaryDirectory(prefix="opscope-world-") as folder:
         rank = _AsRank(target, tuple(args), size, local, fake, steps, Path(folder))
-        found = _Recording(rank, size, every, jobs, samples, progress).run()
-        made = joined(found, size)
-    gc.unfreeze()
-    return Capture.of(made)
+        gc.freeze()  # what all processes share stays shared
+        try:
+            return Capture.of(joined(_Recording(rank, size, every, jobs, samples, progress).run(), size))
+        finally:
+            gc.unfreeze()
 
 
 def as_one(captures: Sequence[ir.Capture]) -> Capture:
@@ -86,11 +86,6 @@ def as_one(captures: Sequence[ir.Capture]) -> Capture:
             "(torchrun … -m opscope trace train.py)"
         )
     return Capture.of(ranks_as_one(captures))
-
-
-def is_one_rank(capture: ir.Capture) -> bool:
-    """Whether a capture is the recording of one rank among several."""
-    return len(capture.stages) == 1 and rank_of(capture, 0) is not None
 
 
 class _AsRank:

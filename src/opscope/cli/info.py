@@ -16,7 +16,6 @@ from opscope.analysis.world import estimate
 from opscope.analysis.world.summary import world_of
 from opscope.capture import Capture
 from opscope.errors import OpscopeError
-from opscope.worlds import as_one
 
 from .common import opened
 from .streams import to_json
@@ -48,6 +47,8 @@ def command(
     """Describe X: operators, modules, phases, gradients, kernels, and what is missing. Of several files, each of one
     rank of a program, say which ranks compute the same and which stand out."""
     if more:
+        from opscope.worlds import as_one
+
         capture = as_one([capture, *map(opscope.open, more)])
     found = _estimate(capture, device, network)
     limits = [parse(text) for text in conditions]

@@ -10,10 +10,10 @@ import click
 
 import opscope
 from opscope.capture import Capture
+from opscope.ir.ranks import is_one_rank
 from opscope.opening import from_bytes
 from opscope.server import Server, forward_line, over_ssh
 from opscope.tables import as_csv
-from opscope.worlds import as_one, is_one_rank
 
 from .common import PROFILE, SIZE, SOURCES, TABLES, add_tables, numbers
 
@@ -50,6 +50,8 @@ def command(
     given = numbers(sizes)
     captures = [(file.name, opscope.open(file, sources=sources, profile=profile, sizes=given)) for file in files]
     if len(captures) > 1 and all(is_one_rank(capture) for _, capture in captures):
+        from opscope.worlds import as_one
+
         captures = [(f"{len(captures)} ranks", as_one([capture for _, capture in captures]))]
     for _, capture in captures[:1]:  # a table is about the first file
         add_tables(capture, tables)

@@ -46,6 +46,11 @@ def rank_of(capture: Capture, stage: int) -> Rank | None:
     return Rank(rank, world, tuple(groups))
 
 
+def is_one_rank(capture: Capture) -> bool:
+    """Whether a capture is the recording of one rank among several."""
+    return len(capture.stages) == 1 and rank_of(capture, 0) is not None
+
+
 def ranks_text(ranks: Iterable[int]) -> str:
     """Ranks in their order, runs of equal distance as one piece.
 

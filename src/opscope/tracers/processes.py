@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import selectors
 import signal
 import socket
@@ -164,8 +163,7 @@ class Processes:
             if rank != self._loud:
                 self._be_quiet(rank)
             content = self._work(rank, line)
-            most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KILO
-            line.tell("done", **content, resident_bytes=most)
+            line.tell("done", **content, resident_bytes=_resident())
             code = 0
         except BaseException as error:
             report = str(getattr(error, "report", "")) or traceback.format_exc()
@@ -184,6 +182,13 @@ class Processes:
         os.dup2(null, 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
+
+
+def _resident() -> int:
+    """The most memory that this process had."""
+    import resource  # not on Windows, which cannot fork either
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KILO
 
 
 def _received(end: socket.socket) -> tuple[str, dict[str, Any]] | None:

@@ -255,6 +255,16 @@ export const FACTS = {
   files: { name: 'files', by: ['group:kernel'], of: 'graph', columns: { file: 'column file' } },
   /** Figures of the user's own, of operators or whole modules: any columns, of numbers or of text. */
   own: { name: 'own', by: ['node', 'scope'], of: 'graph', columns: {  } },
+  /** Which rank of a distributed program a stage was recorded as. */
+  rank: { name: 'rank', by: ['row'], of: 'stage', columns: { rank: 'column rank', world: 'column world' } },
+  /** The groups of ranks that the recorded rank was in. */
+  rank_groups: { name: 'rank_groups', by: ['row'], of: 'stage', columns: { dimension: 'column dimension', ranks: 'column ranks' } },
+  /** The ranks that compute what a stage computes, and what one of them takes. */
+  rank_class: { name: 'rank_class', by: ['row'], of: 'stage', columns: { ranks: 'column ranks', seen: 'column seen', parameters: 'column parameters', 'parameter bytes': 'column parameter bytes', 'state bytes': 'column state bytes', 'gradient bytes': 'column gradient bytes', 'activation bytes': 'column activation bytes', 'peak bytes': 'column peak bytes', macs: 'column macs', other: 'column other', 'moved bytes': 'column moved bytes', 'wire bytes': 'column wire bytes', 'at least': 'column at least', odd: 'column odd' } },
+  /** What a rank sends to others, by dimension of the mesh. */
+  rank_wires: { name: 'rank_wires', by: ['row'], of: 'stage', columns: { dimension: 'column dimension', size: 'column size', bytes: 'column bytes', operators: 'column operators' } },
+  /** How the ranks of a distributed program are laid out: a dimension a row, the outermost first. */
+  mesh: { name: 'mesh', by: ['row'], of: 'graph', columns: { dimension: 'column dimension', size: 'column size', stride: 'column stride' } },
 } as const;
 
 /** Headers of a user's table: those that say what a row is about, and those that are words for an operator. */

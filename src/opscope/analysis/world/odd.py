@@ -15,8 +15,8 @@ def odd_ranks(
     compute the same, by one of them; `pipelines` the dimensions along which ranks hand on work.
 
     Along a dimension in which most ranks compute the same, one that does not is odd, unless the ranks in its place do
-    so everywhere: the first stage of a pipeline differs from the others by design. Where each place computes something of
-    its own, none is odd.
+    so everywhere: the first stage of a pipeline differs from the others by design. Where each place computes something
+    of its own, none is odd.
     """
     class_of = {rank: first for first, ranks in classes.items() for rank in ranks}
     found: dict[int, tuple[int, str]] = {}

@@ -86,7 +86,8 @@ class Schema:
 
     __slots__ = (
         "_places", "asks_numbers", "by_name", "communicates", "computes", "is_higher_order", "is_plain", "is_view",
-        "makes_empty", "may_write", "name", "shows_more", "slots", "takes_storage", "undeclared", "writes", "writes_self",
+        "makes_empty", "may_write", "name", "shows_more", "slots", "takes_storage", "undeclared", "writes",
+        "writes_self",
     )  # fmt: skip
 
     def __init__(self, func: Any, number: Callable[[str], int]) -> None:
