@@ -30,9 +30,8 @@ def main() -> None:
     began = time.perf_counter()
     subprocess.run([*command, str(EXAMPLE), *words], check=True)
     took, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(
-        f"{took:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of CPU, {used.ru_maxrss / 1e6:.2f} GB in the largest process"
-    )
+    cpu = used.ru_utime + used.ru_stime
+    print(f"{took:.0f} s, {cpu:.0f} s of CPU, {used.ru_maxrss / 1e6:.2f} GB in the largest process")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def world(
     steps: int | None = None,
     jobs: int | None = None,
     samples: int = 4,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] | None = None,
 ) -> Capture:
     """Run a script, or a function, as ranks of a world of `size`, and return what all of them compute: a stage for each
     class of ranks whose graphs are equal.
@@ -159,7 +159,7 @@ class _Recording:
         every: bool,
         jobs: int | None,
         samples: int,
-        progress: Callable[[str], None],
+        progress: Callable[[str], None] | None,
     ) -> None:
         self._work = work
         self._size = size
@@ -261,7 +261,8 @@ class _Recording:
         self._signature[event.rank] = str(content["signature"])
         if "error" in content:
             self._failed[event.rank] = str(content["error"]), str(content["report"])
-        self._progress(f"{len(self._signature):,} of {self._size:,} ranks recorded, {len(self._kept):,} classes")
+        if self._progress is not None:
+            self._progress(f"{len(self._signature):,} of {self._size:,} ranks recorded, {len(self._kept):,} classes")
 
 
 def _room(resident: int) -> int:

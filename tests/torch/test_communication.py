@@ -83,7 +83,7 @@ def test_what_a_rank_sends(name: str, world: None):
     assert not total["wire_at_least"]
     assert not total["unknown_ops"]
     assert total["wire_by_dimension"] == {"world": sent}
-    group = next(node.attrs["group"] for node in cap.graph.nodes if "group" in node.attrs)
+    group = next(node.attrs["rank_group"] for node in cap.graph.nodes if "rank_group" in node.attrs)
     assert group == {"dimension": "world", "size": RANKS, "index": RANK, "ranks": "0-7"}
 
 
@@ -106,7 +106,7 @@ def test_a_group_is_called_what_the_program_calls_it(world: None):
     with opscope.record() as cap:
         for group in (mesh.get_group("tp"), mesh.get_group("dp"), own, unnamed):
             dist.all_reduce(x, op=dist.ReduceOp.MAX, group=group)
-    found = [node.attrs["group"] for node in cap.graph.nodes]
+    found = [node.attrs["rank_group"] for node in cap.graph.nodes]
     assert [(g["dimension"], g["ranks"], g["index"]) for g in found] == [
         ("tp", "0-3", 3),
         ("dp", "3,7", 0),
@@ -122,7 +122,7 @@ def test_a_group_that_is_gone_is_still_known(world: None):
     with opscope.record() as cap:
         dist.all_reduce(x, group=group)
         dist.destroy_process_group(group)
-    assert cap.graph.node(0).attrs["group"]["ranks"] == "3-4"
+    assert cap.graph.node(0).attrs["rank_group"]["ranks"] == "3-4"
 
 
 def test_without_a_group_the_bytes_are_not_known():

@@ -60,7 +60,7 @@ def test_a_rank_without_peers_does_what_a_real_one_does(way: str, tmp_path: Path
     for rank, capture in enumerate(real):
         other = stage_of(world, rank).graph
         assert signature(capture.graph) == signature(other), difference(capture.graph, other)
-        assert any("group" in node.attrs for node in capture.graph.nodes)
+        assert any("rank_group" in node.attrs for node in capture.graph.nodes)
         with_it, without = (torch.load(tmp_path / f"{name}.{rank}") for name in ("with", "without"))
         assert len(with_it) == len(without) > 0
         assert all(torch.equal(a, b) for a, b in zip(with_it, without, strict=True))

@@ -22,7 +22,7 @@ INSIDE = "inside_of"
 """The operator that this one is a part of, where a tensor class (a DTensor) answers an operator by running others: its
 name, and the tensors with their placements."""
 
-GROUP = "group"
+GROUP = "rank_group"
 """Of an operator that lets ranks communicate, who they are: `{"dimension": "tp", "size": 8, "index": 3, "ranks":
 "0-7"}`. `dimension` is what the program calls the group, `size` how many ranks it has, `index` the place of the
 recorded rank among them, `ranks` all of them in order, as `ranks_text` writes them."""

@@ -83,8 +83,9 @@ def seconds(network: Network, kind: str, sent: int, ranks: list[int]) -> float:
     else:
         together = size / machines if kind not in ("send", "all_to_all") else 1.0
         speed, latency = min(network.across * together, network.inside), network.across_latency
-    return sent / speed + latency * _STEPS.get(kind, lambda n: n - 1)(size)
+    return sent / speed + latency * _steps(kind, size)
 
 
-# How many messages follow each other in a ring.
-_STEPS = MappingProxyType({"all_reduce": lambda n: 2 * (n - 1), "send": lambda n: 1, "all_to_all": lambda n: 1})
+def _steps(kind: str, size: int) -> int:
+    """How many messages follow each other in a ring."""
+    return {"all_reduce": 2 * (size - 1), "send": 1, "all_to_all": 1}.get(kind, size - 1)

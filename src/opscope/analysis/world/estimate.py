@@ -169,7 +169,7 @@ def estimate(capture: Capture, world: World, device: Device, network: Network) -
     while going:
         moved = [rank.go(arrival(stage)) for stage, rank in ranks.items()]
         going = any(moved)
-    assumptions = list(_ASSUMPTIONS)
+    assumptions: list[str] = [*_ASSUMPTIONS]
     if any(rank.at < rank.graph.n_nodes for rank in ranks.values()):
         assumptions.append("some ranks wait for messages that never come: their time ends there")
     if any(rank.unknown for rank in ranks.values()):

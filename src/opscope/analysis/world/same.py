@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from opscope.ir import Graph
 from opscope.ir.attributes import GROUP, INSIDE, WITHOUT_RECORDER
+from opscope.ops.formulas.communication import group_of
 
 _PEERS = ("dst", "src", "root_rank")  # by their place in the group
 _CUTS = ("aten.split", "aten.chunk", "aten.unbind", "aten.tensor_split", "aten.unsafe_split", "aten.unsafe_chunk")
@@ -80,8 +81,7 @@ def outline(graph: Graph) -> str:
 
 
 def plain_group(attrs: dict[str, Any]) -> str:
-    group = attrs.get(GROUP)
-    own = cast("dict[str, Any]", group) if isinstance(group, dict) else {}
+    own = group_of(attrs)
     return f"{own.get('dimension')} {own.get('size')}"
 
 
@@ -92,8 +92,8 @@ def _whichever_part(graph: Graph) -> npt.NDArray[np.int64]:
     texts = graph.pools.attr_texts
     sizes: set[Any] = set()
     for attrs in np.unique(graph.node_attrs).tolist():
-        if f'"{GROUP}"' in texts[attrs] and isinstance(group := graph.pools.attrs_of(attrs).get(GROUP), dict):
-            sizes.add(cast("dict[str, Any]", group).get("size"))
+        if f'"{GROUP}"' in texts[attrs]:
+            sizes.add(group_of(graph.pools.attrs_of(attrs)).get("size"))
     strings = graph.pools.strings
     cuts = {i for i in np.unique(graph.node_op).tolist() if strings[i].startswith(_CUTS)}
     if not sizes or not cuts:

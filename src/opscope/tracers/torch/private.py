@@ -18,7 +18,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, cast
 
 from opscope.tracers.arguments import attributes_of, is_a
-from opscope.tracers.frames import locals_of
+from opscope.tracers.frames import frame_at, locals_of
 from opscope.tracers.imports import AfterImport
 
 # -- the recorder -------------------------------------------------------------------------------
@@ -374,12 +374,12 @@ def reduction(given: Any) -> str | None:
     if it is Python's own."""
     if isinstance(given, str):
         return given.lower()
-    frame = sys._getframe(2)
+    frame: FrameType | None = frame_at(1)
     for _ in range(_FRAMES_TO_CALL):
         if frame is None:
             break
         if frame.f_code.co_filename.endswith("distributed_c10d.py") and "opts" in frame.f_locals:
-            found = getattr(frame.f_locals["opts"], "reduceOp", None)
+            found: Any = getattr(frame.f_locals["opts"], "reduceOp", None)
             return str(getattr(found, "op", found)).rpartition(".")[2].lower()
         frame = frame.f_back
     return None

@@ -22,9 +22,8 @@ _TOLD = "this machine has no CUDA device: what the script puts on one was record
 def cuda_is_the_cpu(torch: Any, device: int, count: int, told: list[str]) -> Generator[None, None, None]:
     def on_cpu(value: Any) -> Any:
         """The CPU for a CUDA device, however it is written; anything else as it is."""
-        is_cuda = (isinstance(value, str) and value.partition(":")[0] == "cuda") or (
-            isinstance(value, torch.device) and value.type == "cuda"
-        )
+        kind = value if isinstance(value, str) else value.type if isinstance(value, torch.device) else ""
+        is_cuda = str(kind).partition(":")[0] == "cuda"
         if not is_cuda:
             return value
         if _TOLD not in told:
@@ -83,9 +82,9 @@ def cuda_is_the_cpu(torch: Any, device: int, count: int, told: list[str]) -> Gen
     cuda = torch.cuda
     places: list[tuple[Any, str, Any]] = [
         (torch.nn.Module, "to", module_to(torch.nn.Module.to)),
-        (torch.nn.Module, "cuda", lambda self, device=None: self),
+        (torch.nn.Module, "cuda", _itself),
         (torch.autocast, "__init__", first_on_cpu(torch.autocast.__init__, "device_type")),
-        (cuda, "set_device", lambda device: None),
+        (cuda, "set_device", _ignored),
         (cuda, "current_device", lambda: device),
         (cuda, "device_count", lambda: count),
         *((cuda, name, _Nothing) for name in ("Stream", "Event", "current_stream", "default_stream")),
@@ -107,6 +106,14 @@ def cuda_is_the_cpu(torch: Any, device: int, count: int, told: list[str]) -> Gen
             places.append((cls, "__init__", made))
     with patched(*places), OnCpu():
         yield
+
+
+def _itself(module: Any, device: Any = None) -> Any:
+    return module
+
+
+def _ignored(device: Any) -> None:
+    pass
 
 
 def _kind(device: Any) -> Any:

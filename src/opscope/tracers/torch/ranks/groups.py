@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -21,7 +22,9 @@ def fake_store() -> Any:
 @contextlib.contextmanager
 def patched(*places: tuple[Any, str, Any]) -> Generator[None, None, None]:
     """Attributes of modules and classes replaced, and put back."""
-    before = [(owner, name, vars(owner).get(name, getattr(owner, name))) for owner, name, _ in places]
+    before: list[tuple[Any, str, Any]] = []
+    for owner, name, _ in places:
+        before.append((owner, name, vars(owner).get(name, getattr(owner, name))))
     try:
         for owner, name, value in places:
             setattr(owner, name, value)
@@ -34,9 +37,8 @@ def patched(*places: tuple[Any, str, Any]) -> Generator[None, None, None]:
 @contextlib.contextmanager
 def without_peers(torch: Any, rank: int, world: int, box: Mailbox, told: list[str]) -> Generator[None, None, None]:
     """`init_process_group` and `new_group` make fake groups; Python objects go through `box`, or stay here."""
-    import torch.distributed.device_mesh as meshes  # pyright: ignore[reportMissingImports]
-    import torch.distributed.distributed_c10d as c10d  # pyright: ignore[reportMissingImports]
-
+    meshes: Any = importlib.import_module("torch.distributed.device_mesh")
+    c10d: Any = importlib.import_module("torch.distributed.distributed_c10d")
     homes: list[Any] = [torch.distributed, c10d, meshes]
     start, make = c10d.init_process_group, c10d.new_group
     store: Any = fake_store()
@@ -170,9 +172,8 @@ class _Objects:
     def _places(self, group: Any, peer: int | None, group_peer: int | None) -> tuple[int, int]:
         """This rank and the other one, by their places in the group."""
         group = group or self._c10d.group.WORLD
-        if group_peer is None:
-            group_peer = self._c10d.get_group_rank(group, int(peer or 0))
-        return int(group.rank()), int(group_peer)
+        other: Any = self._c10d.get_group_rank(group, int(peer or 0)) if group_peer is None else group_peer
+        return int(group.rank()), int(other)
 
     def _global(self, group: Any, place: int) -> int:
         return int(self._c10d.get_global_rank(group or self._c10d.group.WORLD, place))
