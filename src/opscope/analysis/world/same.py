@@ -73,7 +73,8 @@ def outline(graph: Graph) -> str:
     }
     start, item = graph.node_outputs
     types = [str(one) for one in graph.pools.types]
-    made, begin = graph.value_type[item].tolist(), start.tolist()
+    made: list[int] = graph.value_type[item].tolist()
+    begin: list[int] = start.tolist()
     for i, (op, attrs) in enumerate(zip(graph.node_op.tolist(), graph.node_attrs.tolist(), strict=True)):
         words = " ".join([types[t] for t in made[begin[i] : begin[i + 1]]])
         found.update(f"{graph.pools.strings[op]} {words} {groups.get(attrs, '')}\n".encode())
@@ -183,8 +184,8 @@ def steps_of(graph: Graph, attributes: bool = True) -> list[str]:
     types = graph.pools.types
     words = [str(types[i]) for i in range(len(types))]
     start, item = graph.node_outputs
-    made = graph.value_type[item].tolist()
-    begin = start.tolist()
+    made: list[int] = graph.value_type[item].tolist()
+    begin: list[int] = start.tolist()
     ops = [graph.pools.strings[op] for op in graph.node_op.tolist()]
     said = texts.numbers.tolist()
     return [

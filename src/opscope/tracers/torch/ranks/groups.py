@@ -24,7 +24,8 @@ def patched(*places: tuple[Any, str, Any]) -> Generator[None, None, None]:
     """Attributes of modules and classes replaced, and put back."""
     before: list[tuple[Any, str, Any]] = []
     for owner, name, _ in places:
-        before.append((owner, name, vars(owner).get(name, getattr(owner, name))))
+        own: Any = vars(owner).get(name, getattr(owner, name))
+        before.append((owner, name, own))
     try:
         for owner, name, value in places:
             setattr(owner, name, value)
