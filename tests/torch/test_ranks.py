@@ -13,9 +13,13 @@ import pytest
 import torch
 
 import opscope
-from opscope.analysis.world.same import difference, signature
+from opscope.analysis.costs.devices import device
+from opscope.analysis.costs.networks import network
+from opscope.analysis.world.estimate import estimate
+from opscope.analysis.world.same import difference, plain_attributes, signature
 from opscope.analysis.world.summary import world_of
 from opscope.capture import Capture
+from opscope.ir import Graph, verify_capture
 
 PROGRAM = str(Path(__file__).parent / "ranks" / "program.py")
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "torch_world.py")
@@ -52,6 +56,15 @@ def stage_of(world: Capture, rank: int):
     return world.stages[next(one.stage for one in found.classes if rank in one.ranks)]
 
 
+def without_gloos(graph: Graph) -> list[tuple[str, str, str]]:
+    """Every operator with what it makes, and its group: without those that gloo runs inside of a collective."""
+    return [
+        (node.op, ", ".join(str(value.type) for value in node.outputs), plain_attributes(node.op, node.attrs))
+        for node in graph.nodes
+        if (node.frames and not node.frames[-1].file.endswith("distributed_c10d.py")) or "rank_group" in node.attrs
+    ]
+
+
 @pytest.mark.parametrize("way", TWO)
 def test_a_rank_without_peers_does_what_a_real_one_does(way: str, tmp_path: Path) -> None:
     real = traced(2, tmp_path, way, str(tmp_path / "with"))
@@ -59,7 +72,10 @@ def test_a_rank_without_peers_does_what_a_real_one_does(way: str, tmp_path: Path
     world = opscope.world(PROGRAM, 2, args=[way, str(tmp_path / "alone")], every=True, jobs=2)
     for rank, capture in enumerate(real):
         other = stage_of(world, rank).graph
-        assert signature(capture.graph) == signature(other), difference(capture.graph, other)
+        if way == "fsdp2":  # gloo itself writes a reduce-scatter as several operators
+            assert without_gloos(capture.graph) == without_gloos(other)
+        else:
+            assert signature(capture.graph) == signature(other), difference(capture.graph, other)
         assert any("rank_group" in node.attrs for node in capture.graph.nodes)
         with_it, without = (torch.load(tmp_path / f"{name}.{rank}") for name in ("with", "without"))
         assert len(with_it) == len(without) > 0
@@ -69,6 +85,7 @@ def test_a_rank_without_peers_does_what_a_real_one_does(way: str, tmp_path: Path
 @pytest.mark.parametrize("way", ["sp", "experts", "gpipe", "interleaved", "zero_bubble", "zbv", "shapes asked"])
 def test_every_way_to_share_work_runs_without_peers(way: str) -> None:
     world = alone(4, way)
+    verify_capture(world)
     found = world_of(world)
     assert found is not None
     assert found.size == 4
@@ -93,7 +110,7 @@ def test_a_rank_that_does_something_else_is_named(what: str, rank: int, monkeypa
     assert found is not None
     assert [one.ranks for one in found.classes if one.odd] == [[rank]]
     (odd,) = [one.odd for one in found.classes if one.odd]
-    assert {"layer": "linear aten.addmm", "order": "all_reduce allreduce_", "extra": "allreduce_", "reduction": "max"}[
+    assert {"layer": "aten.mm", "order": "all_reduce allreduce_", "extra": "allreduce_", "reduction": "max"}[
         what
     ].split()[-1] in odd
     assert any(f"rank {rank} unlike" in text for text in world.warnings)
@@ -218,6 +235,7 @@ def test_the_figures_of_a_rank_are_those_of_the_formulas() -> None:
     o |= {"sequence": 16, "microbatches": 4}
     words = [word for name, size in o.items() if name != "dp" for word in (f"--{name}", str(size))]
     world = opscope.world(EXAMPLE, 16, args=words, fake=True, steps=1, jobs=2)
+    verify_capture(world)
     found = world_of(world)
     assert found is not None
     assert found.mesh == {"pp": 4, "dp": 2, "tp": 2}
@@ -233,3 +251,8 @@ def test_the_figures_of_a_rank_are_those_of_the_formulas() -> None:
         assert 0 <= sent["pp"] - wires["pp"] <= 8
         assert one.figures["state_bytes"] >= 4 * parameters
         assert one.figures["peak_bytes"] > 6 * parameters
+    guess = estimate(world, found, device("h100"), network("dgx-h100"))
+    assert 0 < guess.mfu < 1
+    assert 3 / 7 - 0.05 < guess.bubble < 1  # four stages and four microbatches wait 3/7 of the time at least
+    assert not any("never come" in text for text in guess.assumptions)
+    assert all(lane.pieces[-1].end == lane.total <= guess.seconds for lane in guess.lanes)

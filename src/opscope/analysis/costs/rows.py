@@ -375,7 +375,7 @@ def _measured_kernels(stats: GraphStats, name: Any, count: int) -> list[Row]:
     return rows
 
 
-_SUMS = ("nodes", "macs", "other", "read", "written", "unknown", "bytes_unknown", "causal", "causal_unknown")
+_SUMS = rollup.COLUMNS
 
 
 # -- the tree ------------------------------------------------------------------------------------------
@@ -511,6 +511,7 @@ _OF_SUMS: dict[str, Callable[[Sums], npt.NDArray[Any]]] = {
     "unknown": lambda sums: sums.unknown,
     "bytes_unknown": lambda sums: sums.bytes_unknown,
     "causal": lambda sums: sums.causal,
+    "wire": lambda sums: sums.wire,
 }
 
 

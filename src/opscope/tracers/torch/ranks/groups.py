@@ -24,8 +24,8 @@ def patched(*places: tuple[Any, str, Any]) -> Generator[None, None, None]:
     """Attributes of modules and classes replaced, and put back."""
     before: list[tuple[Any, str, Any]] = []
     for owner, name, _ in places:
-        own: Any = vars(owner).get(name, getattr(owner, name))
-        before.append((owner, name, own))
+        held: dict[str, Any] = vars(owner)
+        before.append((owner, name, held[name] if name in held else getattr(owner, name)))
     try:
         for owner, name, value in places:
             setattr(owner, name, value)

@@ -48,7 +48,12 @@ def record_call(
 
 
 def start(options: Options) -> Session:
+    from opscope.tracers.script import is_rank
+    from opscope.tracers.torch.ranks import prepare
+
     torch = the_torch()
+    if is_rank() is not None:
+        prepare()  # some of torch's modules run operators when they are imported: those are not the program's
     caller, model = options.caller, options.model
     return Session(
         torch,
