@@ -254,7 +254,7 @@ class _Recording:
 
     def _finished(self, event: Event) -> None:
         content = event.content
-        if event.kind == "failed":
+        if event.kind == "broke":
             error = str(content["error"])
             text = error if error.startswith("rank ") else f"rank {event.rank}: {error}"
             raise ScriptFailed(text, str(content["report"]), None)

@@ -27,10 +27,10 @@ _KILO = 1024 if sys.platform != "darwin" else 1  # of `ru_maxrss`
 
 
 class Event(NamedTuple):
-    """What a rank said. `done` and `failed` are the last words of it."""
+    """What a rank said. `done` and `broke` are the last words of it."""
 
     rank: int
-    kind: str  # asks, waits, goes on, done, failed
+    kind: str  # asks, waits, goes on, done, broke
     content: dict[str, Any]
 
 
@@ -110,7 +110,7 @@ class Processes:
                 self._waiting.add(rank)
             elif event.kind == "goes on":
                 self._waiting.discard(rank)
-            elif event.kind in ("done", "failed"):
+            elif event.kind in ("done", "broke"):
                 self._forget(rank)
             found.append(event)
         return found
@@ -135,7 +135,7 @@ class Processes:
             if os.WIFSIGNALED(status)
             else f"ended with exit code {os.waitstatus_to_exitcode(status)}"
         )
-        return Event(rank, "failed", {"error": f"rank {rank} {how}", "report": self._last_lines(rank)})
+        return Event(rank, "broke", {"error": f"rank {rank} {how}", "report": self._last_lines(rank)})
 
     def _forget(self, rank: int) -> int:
         worker = self._workers.pop(rank)
@@ -169,7 +169,7 @@ class Processes:
             report = str(getattr(error, "report", "")) or traceback.format_exc()
             text = str(error) if isinstance(error, OpscopeError) else f"{type(error).__name__}: {error}"
             with contextlib.suppress(Exception):
-                line.tell("failed", error=one_line(text), report=report)
+                line.tell("broke", error=one_line(text), report=report)
         finally:
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(Exception):

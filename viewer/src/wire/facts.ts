@@ -272,7 +272,7 @@ export const OWN_KEYS = { node: ['node', 'node_id', 'id', 'index', '#'], path: [
 export const OWN_LABELS: readonly string[] = ['op', 'phase', 'type', 'class', 'kind', 'how'];
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', GROUP: 'group', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', FAILED: 'failed', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired', WITHOUT_RECORDER: 'without a recorder', COPIES_FOR: 'copies for', RECOMPUTE_POLICY: 'recompute policy', RECOMPUTED_BECAUSE: 'recomputed because' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', GROUP: 'rank_group', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', NOT_KNOWN: 'not known', FAILED: 'failed', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired', WITHOUT_RECORDER: 'without a recorder', COPIES_FOR: 'copies for', RECOMPUTE_POLICY: 'recompute policy', RECOMPUTED_BECAUSE: 'recomputed because' } as const;
 
 /** How frameworks spell what the page recognises. */
 export const SPELLINGS = {
