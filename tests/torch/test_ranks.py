@@ -117,7 +117,7 @@ def test_a_rank_that_does_something_else_is_named(what: str, rank: int, monkeypa
 
 
 def test_a_real_rank_that_does_something_else_is_named(tmp_path: Path) -> None:
-    traced(3, tmp_path, "by_hand", ODD="1:order")
+    traced(3, tmp_path, "by_hand", ODD="1:layer")
     command = [sys.executable, "-m", "opscope", "info", "--json", *(f"run.rank{rank}.opscope" for rank in range(3))]
     told = json.loads(subprocess.check_output(command, cwd=tmp_path, text=True))
     classes = told["world"]["classes"]

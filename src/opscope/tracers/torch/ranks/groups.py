@@ -19,13 +19,16 @@ def fake_store() -> Any:
     return find("torch.testing._internal.distributed.fake_pg", "FakeStore")
 
 
+def _own(owner: Any, name: str) -> Any:
+    """What is there now: of a class its own descriptor, which may be inherited."""
+    held: dict[str, Any] = owner.__dict__
+    return held[name] if name in held else getattr(owner, name)
+
+
 @contextlib.contextmanager
 def patched(*places: tuple[Any, str, Any]) -> Generator[None, None, None]:
     """Attributes of modules and classes replaced, and put back."""
-    before: list[tuple[Any, str, Any]] = []
-    for owner, name, _ in places:
-        held: dict[str, Any] = vars(owner)
-        before.append((owner, name, held[name] if name in held else getattr(owner, name)))
+    before: list[tuple[Any, str, Any]] = [(owner, name, _own(owner, name)) for owner, name, _ in places]
     try:
         for owner, name, value in places:
             setattr(owner, name, value)
