@@ -34,6 +34,7 @@ DEEP = {
     "opscope.ops.Cost",
     "opscope.readers.megengine.weights.statistics",
     "opscope.tracers.torch.graphs.CannotCapture",
+    "opscope.worlds.as_one",
 }
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from opscope.opening import open
     from opscope.statistics import formula, stats
     from opscope.tracing import record, trace, ways
+    from opscope.worlds import world
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,7 @@ __all__ = [
     "stats",
     "trace",
     "ways",
+    "world",
 ]
 
 # Loaded when first asked for: opening a file does not need the tracers, and `opscope --help` needs none of it.
@@ -57,6 +59,7 @@ _HOMES = {
     "stats": "statistics",
     "trace": "tracing",
     "ways": "tracing",
+    "world": "worlds",
 }
 _MODULES = ("capture", "errors", "ir", "opening", "ops")  # `import opscope` is enough for them
 

@@ -160,12 +160,15 @@ def _costs(graph: Graph, costs: CostTable, memory: Memory) -> dict[str, Column]:
     # Most graphs have no causal attention, and then there is nothing to say.
     is_causal = bool((costs.causal != costs.macs).any()) or not bool(costs.causal_known.all())
     causal = {"causal": Column(costs.causal, counted & costs.causal_known, "MACs")} if is_causal else {}
+    communicates = bool(costs.wire.any()) or not bool(costs.wire_known.all())
+    wire = {"wire": Column(costs.wire, costs.wire_known, "B")} if communicates else {}
     return {
         "macs": Column(costs.macs, counted, "MACs"),
         **causal,
         "other": Column(costs.other, counted, "FLOPs"),
         "read": Column(costs.read, sized, "B"),
         "written": Column(costs.written, sized, "B"),
+        **wire,
         "activations": Column(activation_bytes, is_sized, "B"),
         "how": column(costs.how),
         "at least": column(costs.lower),

@@ -19,6 +19,7 @@ from .savings import described, savings
 from .times import in_seconds
 from .utilization import utilization
 from .weights import weights
+from .world import summary as world
 
 
 def info(capture: Capture) -> dict[str, Any]:
@@ -30,10 +31,11 @@ def info(capture: Capture) -> dict[str, Any]:
         "how": capture.origin.how,
         "breaks": _rows(capture, BREAKS.name),
         "recompiles": _rows(capture, RECOMPILES.name),
-        **({"profile": found} if (found := profile(capture)) is not None else {}),
+        **({"profile": measured} if (measured := profile(capture)) is not None else {}),
         **({"utilization": used} if (used := utilization(capture)) is not None else {}),
         **({"savings": described(capture, won)} if (won := savings(capture)) else {}),
         **({"memory": held} if (held := memory_summary(capture)) is not None else {}),
+        **({"world": world.info(found)} if (found := world.world_of(capture)) is not None else {}),
         "warnings": list(capture.warnings),
         "stages": [_stage(capture, number) for number in range(len(capture.stages))],
     }

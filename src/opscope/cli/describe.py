@@ -19,10 +19,13 @@ from opscope.analysis.costs.rollup import Tree
 from opscope.analysis.savings import Saving, described, savings
 from opscope.analysis.utilization import utilization
 from opscope.analysis.weights import Weight, weights
+from opscope.analysis.world.summary import world_of
 from opscope.export.cost_tables import seconds, short
 from opscope.ir import PHASES, Capture, Graph, scope_label
 from opscope.ir.graph import Csr
 from opscope.ir.widths import cut
+
+from . import worlds
 
 # The same hues as in the page and in pictures.
 COLOURS = {
@@ -54,6 +57,12 @@ def console() -> Console:
 def describe(capture: Capture, title: str) -> RenderableType:
     parts: list[RenderableType] = [_title(capture, title)]
     stages = capture.stages
+    if (world := world_of(capture)) is not None:
+        parts += [
+            worlds.described(world, capture),
+            *([_warnings(found)] if (found := list(dict.fromkeys(capture.all_warnings()))) else []),
+        ]
+        return Group(*parts)
     for number in range(min(len(stages), _MOST_STAGES - 1)):
         parts.append(_stage(capture, number))
     if len(stages) > _MOST_STAGES:

@@ -34,6 +34,23 @@ def progress(count: Callable[[], int], total: int | None = None) -> Generator[Ca
         line.hide()
 
 
+@contextmanager
+def counted() -> Generator[Callable[[str], None], None, None]:
+    """Yields a function that shows a line in the place of the last one, or does nothing if stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+
+    def show(text: str) -> None:
+        sys.stderr.write(f"\r{text}\x1b[K")
+        sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        show("\r")
+
+
 class _Line:
     """The progress line. It is shown only while the cursor is at the start of a line."""
 

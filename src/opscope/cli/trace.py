@@ -19,15 +19,16 @@ from opscope.capture import Capture
 from opscope.errors import OpscopeError
 from opscope.export.registry import check_output
 from opscope.ir import PHASES
+from opscope.ir.ranks import note_rank, rank_of
 from opscope.parts import part_of
 from opscope.tracers import registry
 from opscope.tracers.contract import RECORDS
 from opscope.tracers.leaving import told_if_killed
-from opscope.tracers.script import ScriptFailed, is_file, run_script
+from opscope.tracers.script import ScriptFailed, is_file, is_rank, run_script
 from opscope.tracing import joined
 
 from .inputs import GRAMMAR, Input, parse
-from .progress import progress
+from .progress import counted, progress
 from .target import trace_model, ways_of_model
 
 
@@ -36,8 +37,9 @@ class Trace(click.Command):
 
     with_value: tuple[str, ...] = (
         *("-o", "--output", "--framework", "--how", "--steps", "--phase", "--input", "--values", "--part"),
+        *("--world", "--local", "--jobs"),
     )
-    flags: tuple[str, ...] = ("--train",)
+    flags: tuple[str, ...] = ("--train", "--fake", "--all")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, ours_first(args, self.with_value, self.flags))
@@ -106,6 +108,24 @@ def ours_first(args: list[str], with_value: Sequence[str], flags: Sequence[str])
     metavar="NAME",
     help=f"Keep only these phases, comma-separated ({', '.join(PHASES)}).",
 )
+@click.option(
+    "--world",
+    "size",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run the script as ranks of a world of N, without the others, and record each class of ranks once.",
+)
+@click.option("--fake", is_flag=True, help="With --world: on tensors without numbers, which need no memory.")
+@click.option("--all", "every", is_flag=True, help="With --world: record every rank, and infer none.")
+@click.option(
+    "--local",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="With --world: ranks on a machine.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="With --world: run so many ranks at once.")
 def command(
     target: str,
     args: tuple[str, ...],
@@ -119,6 +139,11 @@ def command(
     part: str | None,
     times: bool,
     phases: tuple[str, ...],
+    size: int | None,
+    fake: bool,
+    every: bool,
+    local: int,
+    jobs: int | None,
 ) -> None:
     """Run TARGET and capture everything it computes. TARGET is a script, package.module:callable, or, with
     --input, package.module:model, where model may also be a class or a function that creates one.
@@ -129,7 +154,16 @@ def command(
     opscope trace nets:make_model --input 1x3x224x224
     opscope trace nets:GPT --input 2x16:int64:50 --train --phase backward
     opscope trace nets:GPT --input 2x16:int64:50 --how all
+    opscope trace --world 1024 --fake --steps 1 train.py   every rank of a training step, without a GPU
     """
+    if size is not None:
+        _world(
+            target, args, size, out, bool(inputs or train or values or times or framework or phases or how != "auto"),
+            fake=fake, every=every, local=local, steps=steps, jobs=jobs,
+        )  # fmt: skip
+        return
+    if fake or every or jobs is not None:
+        raise OpscopeError("--fake, --all and --jobs go with --world N")
     wanted = _phases(phases)
     given = [parse(text) for text in inputs]
     _check(target, how, given, train, steps)
@@ -141,6 +175,9 @@ def command(
         _all(target, args, given, out, wanted)
         return
     out = out or Path(f"{Path(target.rpartition(':')[0] or target).stem}.opscope")
+    rank = is_rank()
+    if rank is not None:  # one file for each
+        out = out.with_name(f"{out.stem}.rank{rank[0]}{out.suffix}")
     check_output(out)
     place = out.absolute()  # the script may go to another folder
 
@@ -167,6 +204,30 @@ def command(
             _save(Capture.of(failed.capture), out, place, wanted)
         raise
     _save(Capture.of(capture), out, place, wanted)
+
+
+def _world(target: str, args: tuple[str, ...], size: int, out: Path | None, has_others: bool, **options: Any) -> None:
+    """Record every class of ranks of a world."""
+    from opscope.analysis.world.summary import world_of
+    from opscope.worlds import world
+
+    if has_others:
+        raise OpscopeError("--world goes with --steps, --fake, --all, --local, --jobs and -o, and with no other option")
+    out = out or Path(f"{Path(target.rpartition(':')[0] or target).stem}.opscope")
+    check_output(out)
+    place = out.absolute()
+    try:
+        with counted() as count:  # without a thread: processes are forked
+            capture = world(target, size, args=args, progress=count, **options)
+    except ScriptFailed as failed:
+        click.echo(failed.report, err=True, nl=False)
+        raise
+    _save(capture, out, place, [])
+    if (found := world_of(capture)) is not None:
+        from .describe import console
+        from .worlds import described
+
+        console().print(described(found, capture))
 
 
 def _of_script(
@@ -233,6 +294,9 @@ def _all(target: str, args: tuple[str, ...], inputs: list[Input], out: Path | No
 
 def _save(capture: Capture, out: Path, place: Path, phases: list[str]) -> None:
     """Write to `place`, which the user calls `out`. If that fails, the recording goes to an .opscope file instead."""
+    rank = is_rank()
+    if rank is not None and "world" not in capture.origin.how and rank_of(capture, 0) is None:
+        note_rank(capture, 0, *rank, [])
     chosen = only_phases(capture, phases) if phases else capture
     try:
         chosen.save(place)

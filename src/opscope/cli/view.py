@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from opscope.capture import Capture
+from opscope.ir.ranks import is_one_rank
 from opscope.opening import from_bytes
 from opscope.server import Server, forward_line, over_ssh
 from opscope.tables import as_csv
@@ -44,7 +45,7 @@ def command(
     browser: bool,
     port: int | None,
 ) -> None:
-    """Open files in the browser, each in its own tab.
+    """Open files in the browser, each in its own tab; files of single ranks of one program together in one.
 
     The page is served on this machine only, at a URL that contains a secret; Ctrl-C stops it. Over SSH, the
     command to run on your own machine is printed instead.
@@ -54,6 +55,10 @@ def command(
         (file.name, open_onto(file, onto, sources=sources, profile=profile, sizes=given, weights=weights))
         for file in files
     ]
+    if len(captures) > 1 and all(is_one_rank(capture) for _, capture in captures):
+        from opscope.worlds import as_one
+
+        captures = [(f"{len(captures)} ranks", as_one([capture for _, capture in captures]))]
     for _, capture in captures[:1]:  # a table is about the first file
         add_tables(capture, tables)
     serve(captures, browser=browser, port=port)

@@ -104,6 +104,7 @@ _MARK_OF = {
     **dict.fromkeys(("macs", "causal", "flops", "other", "forward", "backward"), "unknown"),
     **dict.fromkeys(("read", "written", "bytes"), "bytes_unknown"),
     **dict.fromkeys(("activations", "activation_bytes"), "memory_unknown"),
+    "wire": "wire_unknown",
     **dict.fromkeys(("params", "param_bytes"), "params_unknown"),
 }
 
@@ -298,6 +299,7 @@ def _summary(stats: GraphStats, report: Report | None) -> Iterator[str]:
         more = "≥ " if total.bytes_at_least else ""
         intensity = f", {total.intensity:.3g} FLOPs per byte" if total.intensity else ""
         yield f"Traffic: {more}{short(total.read, 'B')} read and {more}{short(total.written, 'B')} written{intensity}"
+    yield from _wire_lines(stats)
     if report is not None and report.by == "module" and _is_folded(report.rows):
         yield "×N: N modules with identical rows, shown once with their total"
     if stats.costs.inside.any():
@@ -365,6 +367,17 @@ def _causal_lines(stats: GraphStats) -> Iterator[str]:
     mark = "about " if total.at_least and unknown else "≥ " if total.at_least else "≤ " if unknown else ""
     why = f"; of {unknown:,} attention operator{'s' if unknown > 1 else ''} the mask is not known" if unknown else ""
     yield f"Causal: {mark}{short(total.causal_macs, 'MACs')} if attention computes only what causal masks show{why}"
+
+
+def _wire_lines(stats: GraphStats) -> Iterator[str]:
+    total = stats.total
+    if not total.wire and not total.wire_at_least:
+        return
+    each = ", ".join(f"{short(sent, 'B')} {name}" for name, sent in stats.wire_by_dimension.items() if sent)
+    missing = int((~stats.costs.wire_known).sum())
+    why = f"; {missing:,} operators do not say to how many ranks they send" if missing else ""
+    more = "≥ " if missing else ""
+    yield f"Wire: {more}{short(total.wire, 'B')} sent to other ranks{f' ({each})' if each else ''}{why}"
 
 
 def _by_phase(stats: GraphStats) -> str:

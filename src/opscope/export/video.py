@@ -61,7 +61,7 @@ _DRIVER = """<!doctype html><meta charset="utf-8"><title>opscope</title>
     for (const scope of {opened}) await page.expand(scope);
     await send('video', await page.video({theme}));
   }} catch (error) {{
-    await send('failed', String(error?.message ?? error));
+    await send('error', String(error?.message ?? error));
   }}
 }})();
 </script>
@@ -184,7 +184,7 @@ def _serving(driver: bytes, page: bytes, result: _Result) -> Generator[str]:
 
         def do_POST(self) -> None:
             name, length = self._name(), self.headers.get("Content-Length", "")
-            if name not in ("video", "failed") or not length.isdigit() or int(length) > _LARGEST:
+            if name not in ("video", "error") or not length.isdigit() or int(length) > _LARGEST:
                 self._answer(404)
                 return
             content = self.rfile.read(int(length))

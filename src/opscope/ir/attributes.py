@@ -22,6 +22,11 @@ INSIDE = "inside_of"
 """The operator that this one is a part of, where a tensor class (a DTensor) answers an operator by running others: its
 name, and the tensors with their placements."""
 
+GROUP = "rank_group"
+"""Of an operator that lets ranks communicate, who they are: `{"dimension": "tp", "size": 8, "index": 3, "ranks":
+"0-7"}`. `dimension` is what the program calls the group, `size` how many ranks it has, `index` the place of the
+recorded rank among them, `ranks` all of them in order, as `ranks_text` writes them."""
+
 NESTED = "nested_sizes"
 """Of an operator with nested tensors, the sizes of their parts: `{"arguments": {name: [[2, 8], [5, 8]]}, "results":
 {slot: …}}`. The type of a nested tensor has one shape, that of all its numbers packed."""

@@ -206,6 +206,7 @@ COSTS = Fact(
         Field("other", "all other floating-point operations", "FLOPs"),
         Field("read", "bytes read", "B"),
         Field("written", "bytes written", "B"),
+        Field("wire", "bytes sent to other ranks; absent where nothing communicates", "B", optional=True),
         Field("activations", "bytes of the activations it makes", "B"),
         Field("how", "how exactly the cost is known", members=HOW),
         Field("at least", "something inside is unknown: the cost is at least this"),
@@ -405,6 +406,67 @@ GAPS = Fact(
     ),
 )
 
+RANK = Fact(
+    "rank",
+    "Which rank of a distributed program a stage was recorded as.",
+    ("row",),
+    (Field("rank", "its number"), Field("world", "how many ranks there are")),
+    of="stage",
+)
+RANK_GROUPS = Fact(
+    "rank_groups",
+    "The groups of ranks that the recorded rank was in.",
+    ("row",),
+    (
+        Field("dimension", "what the program calls the group", holds="text"),
+        Field("ranks", "who is in it: 0-7, 0-56:8 for every eighth, separated by commas", holds="text"),
+    ),
+    of="stage",
+)
+RANK_CLASS = Fact(
+    "rank_class",
+    "The ranks that compute what a stage computes, and what one of them takes.",
+    ("row",),
+    (
+        Field("ranks", "all of them", holds="text"),
+        Field("seen", "those whose graphs were recorded and compared; the others are inferred", holds="text"),
+        Field("parameters", "numbers in its parameters"),
+        Field("parameter bytes", "", "B"),
+        Field("state bytes", "what its optimizer keeps", "B"),
+        Field("gradient bytes", "gradients of parameters that it keeps", "B"),
+        Field("activation bytes", "what its forward pass makes", "B"),
+        Field("peak bytes", "most that is alive at once, at least", "B"),
+        Field("macs", "multiply-accumulates", "MACs"),
+        Field("other", "all other floating-point operations", "FLOPs"),
+        Field("moved bytes", "bytes read and written", "B"),
+        Field("wire bytes", "bytes sent to other ranks", "B"),
+        Field("at least", "some operator's cost is not known: the figures are lower bounds"),
+        Field("odd", "in which way it differs from ranks in its place; empty: it does not", holds="text"),
+    ),
+    of="stage",
+)
+RANK_WIRES = Fact(
+    "rank_wires",
+    "What a rank sends to others, by dimension of the mesh.",
+    ("row",),
+    (
+        Field("dimension", "what the program calls the group", holds="text"),
+        Field("size", "ranks in a group"),
+        Field("bytes", "what it sends", "B"),
+        Field("operators", "how many operators communicate"),
+    ),
+    of="stage",
+)
+MESH = Fact(
+    "mesh",
+    "How the ranks of a distributed program are laid out: a dimension a row, the outermost first.",
+    ("row",),
+    (
+        Field("dimension", "its name", holds="text"),
+        Field("size", "how many ranks it has"),
+        Field("stride", "how far neighbours are apart"),
+    ),
+)
 OWN = Fact(
     "own",
     "Figures of the user's own, of operators or whole modules: any columns, of numbers or of text.",
@@ -452,6 +514,7 @@ FACTS: Mapping[str, Fact] = MappingProxyType(
                 IDS,
             ),
             *(CHANGES, BREAKS, RECOMPILES, COMPILE_TIMES, NOT_FUSED, GAPS, LINES, FILES, OWN),
+            *(RANK, RANK_GROUPS, RANK_CLASS, RANK_WIRES, MESH),
         )
     }
 )

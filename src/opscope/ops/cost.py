@@ -22,7 +22,7 @@ __all__ = [
     "registered",
 ]
 
-NOT_TOLD = -1  # of `Cost.causal`: there is a mask, and nothing says which one
+NOT_TOLD = -1  # of `Cost.causal`: nothing says which mask there is; of `Cost.wire`: how many ranks there are
 
 
 class Argument(NamedTuple):
@@ -42,6 +42,8 @@ class Cost(NamedTuple):
 
     `causal` are the MACs of attention that computes only what a causal mask shows: None where that is all of them
     (there is no mask, or another one), NOT_TOLD where the capture does not say what the mask is.
+
+    `wire` are the bytes that this rank sends to others, NOT_TOLD where the capture does not say to how many.
     """
 
     macs: int = 0
@@ -50,6 +52,7 @@ class Cost(NamedTuple):
     written: int | None = None
     how: str = EXACT
     causal: int | None = None
+    wire: int = 0
 
 
 Formula = Callable[[Sequence[Argument], Sequence[Type], Mapping[str, Any]], "Cost | None"]

@@ -8,7 +8,7 @@ from opscope.ir.enumerations import FAMILIES
 
 from .kinds import RULES
 
-_BY_FORMULA = {"optimizers": "optimizer", "estimates": "other", "pointwise": "elementwise"}
+_BY_FORMULA = {"optimizers": "optimizer", "communication": "movement", "estimates": "other", "pointwise": "elementwise"}
 _NAMED = {
     "activation": (
         "relu relu6 leaky_relu prelu rrelu elu celu selu gelu silu mish sigmoid log_sigmoid tanh softplus softsign"

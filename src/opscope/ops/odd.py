@@ -72,6 +72,7 @@ def _plus(total: Cost, part: Cost, times: int) -> Cost:
         moved[1],
         max(total.how, part.how, key=order.index),
         None if not told else -1 if causal < 0 or before < 0 else before + causal * times,
+        total.wire + part.wire * times,
     )
 
 

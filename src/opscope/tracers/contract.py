@@ -12,6 +12,7 @@ framework cannot honour, each with the reason; they never reach `start`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple, Protocol
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from opscope.errors import OpscopeError
 from opscope.ir import Capture
 
+from .messages import Mailbox
 from .session import Session
 from .ways import Ways
 
@@ -47,6 +49,7 @@ class Options:
     part: Part | None = None  # with values="full": the operators whose tensors are kept whole
     times: bool | str = False  # seconds of every operator, see opscope.record
     steps: int | None = None  # end the recording after so many steps of every optimizer
+    ends: bool = False  # the program ends when those steps are made
     after_step: Callable[[], None] | None = None  # called after a step without NaN; one with NaN ends the program
 
 
@@ -107,6 +110,15 @@ class CountCost(Protocol):
         ...
 
 
+class AsRank(Protocol):
+    def __call__(
+        self, rank: int, world: int, local: int, *, fake: bool, box: Mailbox
+    ) -> AbstractContextManager[list[str]]:
+        """What runs inside runs as rank `rank` of `world`, with `local` ranks on each machine; `fake`: on tensors
+        without numbers. Objects that ranks send each other go through `box`. Gives what a reader should know."""
+        ...
+
+
 @dataclass(frozen=True)
 class Tracer:
     """How one framework is captured."""
@@ -124,6 +136,8 @@ class Tracer:
     count: CountCost | None = None  # None: `trace` serves for counting, without train= and fake=
     training: Callable[[Any], Any] | None = None  # a model with its backward pass, as one function (trace --train)
     tensor: Callable[[npt.NDArray[np.generic], str], Any] | None = None  # array and dtype -> tensor (trace --input)
+    prepare_ranks: Callable[[], None] | None = None  # imports what ranks need, before processes are forked for them
+    as_rank: AsRank | None = None  # one process as any rank of a world without peers; None: it cannot be
     runs_on: tuple[str, ...] = ()  # frameworks that it uses itself: a script that imports both is about this one
 
     def check_how(self, how: str) -> None:

@@ -5,6 +5,7 @@ An exception and `sys.exit` come back to whoever runs the script. These do not:
 - SIGTERM and SIGHUP end a process without a word: here they raise `Stopped` in the script;
 - `os._exit` ends it at once: here it first calls back;
 - `os.fork` makes a second process that runs the rest of the script, too: only the first one has the recording;
+- a signal that comes while C code waits, for another rank that is gone, is never seen by Python: a thread saves then;
 - SIGKILL, a crash in C code and `os.exec*` leave no time: another process, which does nothing but wait for that, says
   in one line that the recording is lost.
 """
@@ -39,6 +40,7 @@ def stopped_by_signals() -> Generator[Callable[[], None], None, None]:
     may abort the process: C++ code does not expect it there."""
 
     def stop(number: int, frame: FrameType | None) -> None:
+        _woke.set()
         signal.signal(number, signal.SIG_DFL)
         raise Stopped(number)
 
@@ -87,6 +89,53 @@ def _forked_as_usual() -> None:
         after()
 
     os.register_at_fork(before=before, after_in_parent=after, after_in_child=in_child)
+
+
+_PATIENCE = 4.0  # seconds that C code has to come back after a signal; torchrun gives 30 before it kills
+
+
+@contextlib.contextmanager
+def saved_if_stuck(save: Callable[[int], None], patience: float = _PATIENCE) -> Generator[None, None, None]:
+    """Once a signal that ends processes has come and Python did not get to see it, `save` is called with it from a
+    thread, and the process ends. Only in the main thread of a process that others wait for: it keeps a thread."""
+    if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
+        yield
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    is_over = threading.Event()
+    fatal = {int(number) for number in (*_SIGNALS, signal.SIGINT)}
+
+    def watch() -> None:
+        while not is_over.is_set():
+            came = os.read(reading, 1)
+            if not came or came[0] not in fatal:
+                continue
+            # The handler runs in the main thread: it takes itself away, or raises, once Python goes on there.
+            if not is_over.wait(patience) and not _woke.is_set():
+                with contextlib.suppress(BaseException):
+                    save(came[0])
+                os._exit(128 + came[0])
+
+    _woke.clear()
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    thread = threading.Thread(target=watch, name="opscope watches signals", daemon=True)
+    thread.start()
+    try:
+        yield
+    except BaseException:
+        _woke.set()
+        raise
+    finally:
+        is_over.set()
+        signal.set_wakeup_fd(before)
+        os.write(writing, b"\0")
+        thread.join()
+        os.close(reading)
+        os.close(writing)
+
+
+_woke = threading.Event()  # Python has seen the signal
 
 
 @contextlib.contextmanager

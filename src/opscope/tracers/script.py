@@ -52,18 +52,32 @@ def run_script(
     part: Part | None = None,
     times: bool = False,
     join: Join | None = None,
+    ends: bool = False,
+    body: Callable[[], Any] | None = None,
 ) -> Capture:
     """Run a script, or `package.module:callable`, and return everything that it computed; with `steps`, only up to
     that many steps of the optimizers. The script runs to its end in any case. If it ends the process itself
     (`os._exit`), nothing can be returned: then `save` is called. `until_nan` ends the script after the first step of an
     optimizer that saw a NaN; of the steps before it nothing is kept. `times`: measure, with the framework's profiler
-    where opscope runs it; `join` lays what that measured on the capture."""
-    recorder = _Recorder(framework, how, steps, values, until_nan, part, times, join, frame_at(0))
+    where opscope runs it; `join` lays what that measured on the capture. `ends`: the script ends with those steps.
+    `body` runs instead of a script, which `path` then only names."""
+    recorder = _Recorder(framework, how, steps, values, until_nan, part, times, join, frame_at(0), ends)
+    if body is not None:
+        return _run(body, path, argv, Path(), recorder, save)
     if is_file(path):
         place = Path(path).absolute()
         return _run(lambda: execute(place), path, argv, place.parent, recorder, save)
     split(path)
     return _run(lambda: _call(path), path, argv, Path(), recorder, save)
+
+
+def is_rank() -> tuple[int, int] | None:
+    """Which rank of how many a launcher such as torchrun says that this process is; None: it is alone."""
+    try:
+        rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    except (KeyError, ValueError):
+        return None
+    return (rank, world) if world > 1 and 0 <= rank < world else None
 
 
 class Refused(OpscopeError):
@@ -138,8 +152,15 @@ def _run(
         if save is not None:
             save(recorder.finish(path))
 
+    def save_stuck(number: int) -> None:
+        name = signal.Signals(number).name
+        recorder.warnings.append(f"{path} was stopped by {name} while it waited in C code, such as for another rank")
+        if save is not None:
+            save(recorder.finish(path))
+
+    stuck = leaving.saved_if_stuck(save_stuck) if is_rank() else contextlib.nullcontext()
     try:
-        with as_main(path, argv, folder), leaving.stopped_by_signals() as begin, leaving.before_exit(save_now):
+        with stuck, as_main(path, argv, folder), leaving.stopped_by_signals() as begin, leaving.before_exit(save_now):
             recorder.when_started = begin
             try:
                 with recorder.watching_imports():
@@ -213,6 +234,7 @@ class _Recorder:
         times: bool,
         join: Join | None,
         caller: FrameType,
+        ends: bool = False,
     ) -> None:
         able = [name for name in registry.FRAMEWORKS if how in registry.load(name).records]
         if not able:
@@ -229,6 +251,7 @@ class _Recorder:
         self._times = times
         self._join = join
         self._caller = caller
+        self._ends = ends
         self._sessions: dict[str, Session] = {}
         self.when_started: Callable[[], None] = lambda: None
         self.warnings: list[str] = []
@@ -247,6 +270,7 @@ class _Recorder:
             part=self._part,
             times=times,
             after_step=after_step,
+            ends=self._ends,
         )
         tracer.check(options)
         self._sessions[framework] = tracer.start(options)

@@ -9,7 +9,7 @@ const UNKNOWN = HOW.indexOf('unknown');
 const { costs: COSTS, lifetimes: LIFETIMES, parameters: PARAMETERS } = FACTS;
 
 /** Figures that add up: by operator, and by module. */
-export type CostFigure = 'macs' | 'causal' | 'other' | 'read' | 'written' | 'bytes' | 'parameters' | 'activations';
+export type CostFigure = 'macs' | 'causal' | 'other' | 'read' | 'written' | 'bytes' | 'wire' | 'parameters' | 'activations';
 
 /** What the map shows: what operators cost, and what was measured. */
 export type Figure = CostFigure | 'time';
@@ -52,6 +52,11 @@ export class Costs {
     return capture.manifest.tables.some((table) => table.fact === COSTS.name && 'causal' in table.units);
   }
 
+  /** True where operators send bytes to other ranks. */
+  static hasWire(capture: Capture): boolean {
+    return capture.manifest.tables.some((table) => table.fact === COSTS.name && 'wire' in table.units);
+  }
+
   /** By operator; NaN where it is not known. */
   of(figure: CostFigure): Float64Array {
     const known = this.made.get(figure);
@@ -66,6 +71,7 @@ export class Costs {
       for (let i = 0; i < elements.length; i++) if (node[i]! >= 0) column[node[i]!]! += elements[i]!;
     } else if (figure === 'causal' && !this.table.has(COSTS.columns.causal))
       column = this.of('macs'); // nothing is causal here
+    else if (figure === 'wire' && !this.table.has(COSTS.columns.wire)) column = new Float64Array(this.nodes);
     else column = this.table.numbers(`column ${figure}`);
     this.made.set(figure, column);
     return column;

@@ -14,6 +14,7 @@ const TOUCHES: Record<CostFigure, Touch> = {
   read: 'traffic',
   written: 'traffic',
   bytes: 'traffic',
+  wire: 'traffic',
   parameters: 'parameters',
   activations: 'memory',
 };

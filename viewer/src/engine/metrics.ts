@@ -22,6 +22,7 @@ const COSTS: Record<string, CostFigure> = {
   'other FLOPs': 'other',
   'bytes read': 'read',
   'bytes written': 'written',
+  'bytes sent': 'wire',
   parameters: 'parameters',
 };
 
@@ -63,7 +64,9 @@ export class Metrics {
     const timed = capture.manifest.tables.some((table) => table.fact === FACTS.times.name);
     const fused = capture.manifest.graphs.some((graph) => graph.groups.includes('kernel'));
     const causal = Costs.hasCausal(capture) ? ['causal MACs'] : [];
-    const costs = Costs.has(capture) ? ['MACs', ...causal, 'other FLOPs', 'bytes read', 'bytes written', INTENSITY] : [];
+    const wire = Costs.hasWire(capture) ? ['bytes sent'] : [];
+    const traffic = ['bytes read', 'bytes written', ...wire, INTENSITY];
+    const costs = Costs.has(capture) ? ['MACs', ...causal, 'other FLOPs', ...traffic] : [];
     // What was measured says most.
     const onCpu = fused && capture.manifest.tables.some(({ fact, units }) => fact === FACTS.times.name && 'cpu' in units);
     return [

@@ -41,7 +41,7 @@ export function percent(part: number, whole: number): string {
 /** A figure of an operator or module with its unit; null where it is not known. */
 export function figureText(name: string, value: number | null): string | null {
   if (value === null) return null;
-  if (name === 'output size' || name === 'written inside' || name === 'bytes read' || name === 'bytes written') return bytesText(value);
+  if (['output size', 'written inside', 'bytes read', 'bytes written', 'bytes sent'].includes(name)) return bytesText(value);
   if (name === 'time' || name === 'CPU time') return secondsText(value);
   if (name === 'intensity') return `${shortNumber(value)} FLOP/B`;
   if (name === 'MACs' || name === 'causal MACs') return value < 1000 ? String(value) : `${shortNumber(value)}MACs`;

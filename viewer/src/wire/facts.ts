@@ -245,7 +245,7 @@ export const FACTS = {
   /** Memory that an allocator had handed out when most was alive, or when it refused to hand out more. */
   blocks: { name: 'blocks', by: ['row'], of: 'graph', columns: { value: 'column value', bytes: 'column bytes', class: 'column class', evidence: 'column evidence', stack: 'column stack' } },
   /** What every operator costs; docs/stats.md defines the figures. */
-  costs: { name: 'costs', by: ['node'], of: 'graph', columns: { macs: 'column macs', causal: 'column causal', other: 'column other', read: 'column read', written: 'column written', activations: 'column activations', how: 'column how', 'at least': 'column at least' } },
+  costs: { name: 'costs', by: ['node'], of: 'graph', columns: { macs: 'column macs', causal: 'column causal', other: 'column other', read: 'column read', written: 'column written', wire: 'column wire', activations: 'column activations', how: 'column how', 'at least': 'column at least' } },
   /** Every storage, by the value that owns it: how large it is and when it is alive. */
   lifetimes: { name: 'lifetimes', by: ['value'], of: 'graph', columns: { bytes: 'column bytes', class: 'column class', born: 'column born', dies: 'column dies' } },
   /** Every parameter, by the value that owns its storage. */
@@ -278,6 +278,16 @@ export const FACTS = {
   files: { name: 'files', by: ['group:kernel'], of: 'graph', columns: { file: 'column file' } },
   /** Figures of the user's own, of operators or whole modules: any columns, of numbers or of text. */
   own: { name: 'own', by: ['node', 'scope'], of: 'graph', columns: {  } },
+  /** Which rank of a distributed program a stage was recorded as. */
+  rank: { name: 'rank', by: ['row'], of: 'stage', columns: { rank: 'column rank', world: 'column world' } },
+  /** The groups of ranks that the recorded rank was in. */
+  rank_groups: { name: 'rank_groups', by: ['row'], of: 'stage', columns: { dimension: 'column dimension', ranks: 'column ranks' } },
+  /** The ranks that compute what a stage computes, and what one of them takes. */
+  rank_class: { name: 'rank_class', by: ['row'], of: 'stage', columns: { ranks: 'column ranks', seen: 'column seen', parameters: 'column parameters', 'parameter bytes': 'column parameter bytes', 'state bytes': 'column state bytes', 'gradient bytes': 'column gradient bytes', 'activation bytes': 'column activation bytes', 'peak bytes': 'column peak bytes', macs: 'column macs', other: 'column other', 'moved bytes': 'column moved bytes', 'wire bytes': 'column wire bytes', 'at least': 'column at least', odd: 'column odd' } },
+  /** What a rank sends to others, by dimension of the mesh. */
+  rank_wires: { name: 'rank_wires', by: ['row'], of: 'stage', columns: { dimension: 'column dimension', size: 'column size', bytes: 'column bytes', operators: 'column operators' } },
+  /** How the ranks of a distributed program are laid out: a dimension a row, the outermost first. */
+  mesh: { name: 'mesh', by: ['row'], of: 'graph', columns: { dimension: 'column dimension', size: 'column size', stride: 'column stride' } },
 } as const;
 
 /** Headers of a user's table: those that say what a row is about, and those that are words for an operator. */
@@ -285,7 +295,7 @@ export const OWN_KEYS = { node: ['node', 'node_id', 'id', 'index', '#'], path: [
 export const OWN_LABELS: readonly string[] = ['op', 'phase', 'type', 'class', 'kind', 'how'];
 
 /** Attributes that opscope itself writes. */
-export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', MODULE_GUESSED: 'module is guessed', NOT_KNOWN: 'not known', FAILED: 'failed', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired', WITHOUT_RECORDER: 'without a recorder', COPIES_FOR: 'copies for', RECOMPUTE_POLICY: 'recompute policy', RECOMPUTED_BECAUSE: 'recomputed because', EXPORTED_FROM: 'exported from' } as const;
+export const ATTRIBUTES = { WRITTEN_BEFORE: 'written before', MASK_SHOWS: 'mask_shows', INSIDE: 'inside_of', GROUP: 'rank_group', NESTED: 'nested_sizes', SPARSE: 'sparse_entries', ROWS: 'rows_in_groups', MODULE: 'module', MODULE_GUESSED: 'module is guessed', NOT_KNOWN: 'not known', FAILED: 'failed', STARTS_FROM: 'starts_from', NO_GRADIENT: 'no_gradient', UNPAIRED: 'unpaired', WITHOUT_RECORDER: 'without a recorder', COPIES_FOR: 'copies for', RECOMPUTE_POLICY: 'recompute policy', RECOMPUTED_BECAUSE: 'recomputed because', EXPORTED_FROM: 'exported from' } as const;
 
 /** How frameworks spell what the page recognises. */
 export const SPELLINGS = {

@@ -39,6 +39,8 @@ class CostTable:
 
     `causal` are the MACs if attention computes only what causal masks show; where `causal_known` is False, the node has
     a mask of which nothing is known, and `causal` is the dense count, the most that it can be.
+
+    `wire` are the bytes that it sends to other ranks; where `wire_known` is False, nothing says to how many.
     """
 
     macs: Ints
@@ -54,6 +56,8 @@ class CostTable:
     unknown_ops: Counter[str]  # in bodies too
     causal: Ints
     causal_known: Mask
+    wire: Ints
+    wire_known: Mask
 
     def __len__(self) -> int:
         return len(self.macs)
@@ -71,8 +75,15 @@ class CostTable:
         """All nodes together. `how` is the least certain one."""
         how = HOW[int(self.how.max(initial=0))] if len(self) else rules.EXACT
         causal = int(self.causal.sum()) if bool(self.causal_known.all()) else rules.NOT_TOLD
+        wire = int(self.wire.sum()) if bool(self.wire_known.all()) else rules.NOT_TOLD
         return Cost(
-            int(self.macs.sum()), int(self.other.sum()), int(self.read.sum()), int(self.written.sum()), how, causal
+            int(self.macs.sum()),
+            int(self.other.sum()),
+            int(self.read.sum()),
+            int(self.written.sum()),
+            how,
+            causal,
+            wire,
         )
 
 
@@ -99,6 +110,8 @@ class _Costs:
         # As the MACs, which may change below, but for attention with a mask.
         causal = np.array([_SAME if cost.causal is None else cost.causal for cost in costs], dtype=np.int64)
         causal = causal[kinds.of_node] if costs else np.zeros(0, dtype=np.int64)
+        wire = np.array([cost.wire for cost in costs], dtype=np.int64)
+        wire = wire[kinds.of_node] if costs else np.zeros(0, dtype=np.int64)
         lower = np.zeros(graph.n_nodes, dtype=bool)
         unknown_ops: Counter[str] = Counter()
         for node, (cost, _) in parts(self._framework, graph).items():
@@ -114,12 +127,14 @@ class _Costs:
                 read[node] = NOT_KNOWN if cost.read is None else cost.read
                 written[node] = NOT_KNOWN if cost.written is None else cost.written
                 causal[node] = _SAME if cost.causal is None else cost.causal
+                wire[node] = cost.wire
                 unknown_ops += inner
         too_large = _too_large(macs) | _too_large(other)
         how[too_large] = HOW_ID[UNKNOWN]
         unknown = how == HOW_ID[UNKNOWN]
         macs[unknown] = other[unknown] = 0
         causal_known = causal != rules.NOT_TOLD
+        wire_known = (wire != rules.NOT_TOLD) & ~_too_large(wire)
         causal = np.where(unknown | (causal < 0), macs, causal)
         missing: list[int] = graph.node_op[unknown].tolist()
         for op, count in Counter(missing).items():
@@ -150,6 +165,8 @@ class _Costs:
             unknown_ops=unknown_ops,
             causal=causal,
             causal_known=causal_known,
+            wire=np.where(wire_known, wire, 0),
+            wire_known=wire_known,
         )
 
     def _cost(self, graph: Graph, node: int) -> Cost:
@@ -210,7 +227,9 @@ def _sum(totals: list[Cost], times: int) -> Cost:
     macs, other, read, written = (times * sum(int(total[field] or 0) for total in totals) for field in range(4))
     told = [total.macs if total.causal is None else total.causal for total in totals]
     causal = rules.NOT_TOLD if rules.NOT_TOLD in told else times * sum(told)
-    return Cost(macs, other, read, written, causal=causal)
+    wires = [total.wire for total in totals]
+    wire = rules.NOT_TOLD if rules.NOT_TOLD in wires else times * sum(wires)
+    return Cost(macs, other, read, written, causal=causal, wire=wire)
 
 
 def _trips(attrs: dict[str, Any]) -> int | None:
@@ -230,7 +249,9 @@ def _checked(cost: Cost) -> Cost:
     causal = cost.causal
     if causal is not None and causal != rules.NOT_TOLD and not 0 <= causal <= (macs or 0):
         return Cost(how=UNKNOWN)
-    return Cost(macs or 0, other or 0, read, written, cost.how, causal)
+    if cost.wire != rules.NOT_TOLD and not 0 <= cost.wire < _MOST:
+        return Cost(how=UNKNOWN)
+    return Cost(macs or 0, other or 0, read, written, cost.how, causal, int(cost.wire))
 
 
 def _column(costs: list[Cost], field: int) -> Ints:

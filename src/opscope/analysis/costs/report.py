@@ -98,6 +98,8 @@ def _default(stats: GraphStats, by: str, device: Device | None) -> list[str]:
     total = stats.total
     if "macs" in columns and (total.causal_macs != total.macs or total.causal_at_most):
         columns.insert(columns.index("macs") + 1, "causal")  # only where it says something
+    if total.wire or total.wire_at_least:
+        columns.insert(columns.index("share") - (columns[columns.index("share") - 1] in ("self", "how")), "wire")
     if stats.clocks is not None:
         at = columns.index("macs")
         reached = REACHED if stats.work(device) is not None else ()

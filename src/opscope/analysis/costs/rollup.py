@@ -21,7 +21,8 @@ FIGURES = ("macs", "other", "read", "written")
 @dataclass(frozen=True, eq=False)
 class Sums:
     """Figures by row: nodes, MACs, other FLOPs, bytes read and written, and of how many nodes the cost is not known;
-    MACs with causal attention, and of how many nodes the mask is not known."""
+    MACs with causal attention, and of how many nodes the mask is not known; bytes sent to other ranks, and of how many
+    nodes that is not known."""
 
     nodes: Ints
     macs: Ints
@@ -32,6 +33,8 @@ class Sums:
     bytes_unknown: Ints
     causal: Ints
     causal_unknown: Ints
+    wire: Ints
+    wire_unknown: Ints
 
     def row(self, index: int) -> dict[str, int]:
         return dict(zip(COLUMNS, self._by_row[index].tolist(), strict=True))
@@ -45,7 +48,7 @@ class Sums:
         return np.stack([getattr(self, name) for name in COLUMNS], axis=1).astype(np.int64, copy=False)
 
 
-COLUMNS = ("nodes", *FIGURES, "unknown", "bytes_unknown", "causal", "causal_unknown")
+COLUMNS = ("nodes", *FIGURES, "unknown", "bytes_unknown", "causal", "causal_unknown", "wire", "wire_unknown")
 
 
 def sums(table: CostTable, row: npt.NDArray[Any], count: int, nodes: npt.NDArray[Any] | None = None) -> Sums:
@@ -64,6 +67,8 @@ def sums(table: CostTable, row: npt.NDArray[Any], count: int, nodes: npt.NDArray
         bytes_unknown=np.bincount(row[~taken(table.bytes_known)], minlength=count),
         causal=sum_by(row, taken(table.causal), count),
         causal_unknown=np.bincount(row[~taken(table.causal_known)], minlength=count),
+        wire=sum_by(row, taken(table.wire), count),
+        wire_unknown=np.bincount(row[~taken(table.wire_known)], minlength=count),
     )
 
 
@@ -196,6 +201,8 @@ def by_kernel(graph: Graph, table: CostTable) -> Sums | None:
         unknown,
         found.causal,
         found.causal_unknown,
+        found.wire,
+        found.wire_unknown,
     )
 
 

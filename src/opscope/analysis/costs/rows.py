@@ -93,6 +93,8 @@ def _figures(sums: dict[str, int]) -> Row:
         "bytes_unknown": sums["bytes_unknown"],
         "causal": sums["causal"],
         "causal_unknown": sums["causal_unknown"],
+        "wire": sums["wire"],
+        "wire_unknown": sums["wire_unknown"],
     }
 
 
@@ -113,6 +115,8 @@ def _total(stats: GraphStats, times: Roofline | None) -> Row:
         "bytes_unknown": int(np.count_nonzero(~costs.bytes_known)),
         "causal": total.causal_macs,
         "causal_unknown": int(np.count_nonzero(~costs.causal_known)),
+        "wire": total.wire,
+        "wire_unknown": int(np.count_nonzero(~costs.wire_known)),
         "params": total.params,
         "param_bytes": total.param_bytes,
         "activations": total.activations,
@@ -252,9 +256,10 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     unsized = np.bincount(graph.value_producer[stats.memory.unknown_activations], minlength=graph.n_nodes)
     figures = made_by(graph, stats.figures)
     kinds = stats.kinds
-    summed = {name: view(getattr(costs, name)) for name in (*rollup.FIGURES, "causal")}
+    summed = {name: view(getattr(costs, name)) for name in (*rollup.FIGURES, "causal", "wire")}
     lower, how, sizes, unsizes = view(costs.lower), view(costs.how), view(activation_bytes), view(unsized)
     bytes_known, causal_known = view(costs.bytes_known), view(costs.causal_known)
+    wire_known = view(costs.wire_known)
     seconds = times.seconds if times is not None else None
     is_memory_bound = times.is_memory_bound if times is not None else None
     every = np.arange(graph.n_nodes)
@@ -264,7 +269,7 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
     def row(i: int) -> Row:
         sums = {name: column[i] for name, column in summed.items()}
         sums |= {"nodes": 1, "unknown": int(lower[i]), "bytes_unknown": int(not bytes_known[i])}
-        sums["causal_unknown"] = int(not causal_known[i])
+        sums |= {"causal_unknown": int(not causal_known[i]), "wire_unknown": int(not wire_known[i])}
         op = read.strings[read.op[i]]
         found: Row = {
             "name": op,
@@ -301,6 +306,7 @@ def by_node(stats: GraphStats, times: Roofline | None) -> tuple[Rows, Row]:
         "written": costs.written,
         "bytes": costs.read + costs.written,
         "causal": costs.causal,
+        "wire": costs.wire,
         "activation_bytes": activation_bytes,
         **_measured_columns(graph.n_nodes, figures, stats.figures),
         **{name: np.where(of.known, of.numbers, np.nan) for name, (of, *_) in stats.own.items()},
@@ -405,7 +411,7 @@ def _measured_kernels(stats: GraphStats, name: Any, count: int) -> list[Row]:
     return rows
 
 
-_SUMS = ("nodes", "macs", "other", "read", "written", "unknown", "bytes_unknown", "causal", "causal_unknown")
+_SUMS = rollup.COLUMNS
 
 
 # -- the tree ------------------------------------------------------------------------------------------
@@ -598,6 +604,7 @@ _OF_SUMS: dict[str, Callable[[Sums], npt.NDArray[Any]]] = {
     "unknown": lambda sums: sums.unknown,
     "bytes_unknown": lambda sums: sums.bytes_unknown,
     "causal": lambda sums: sums.causal,
+    "wire": lambda sums: sums.wire,
 }
 
 

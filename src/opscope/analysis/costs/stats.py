@@ -18,6 +18,7 @@ from opscope.ir.enumerations import ESTIMATED, HOW, ROLE_ID
 from opscope.ops import Kinds, kinds_of
 
 from .achieved import Work, shares_of, sums_by, work_of
+from .communication import wire_by_dimension
 from .devices import Device
 from .gaps import touched
 from .memory import Memory, memory
@@ -31,7 +32,8 @@ class Total:
     """The whole graph. `at_least`: some operator's cost is not known, or operators are missing from the graph, so it
     is more than this; likewise `bytes_at_least` for the traffic, `activations_at_least` for activations and what is
     saved, `params_at_least` for parameters. `causal_at_most`: some attention has a mask that is not known, so
-    `causal_macs` may be less than this."""
+    `causal_macs` may be less than this. `wire` are the bytes that this rank sends to others; `wire_at_least`: of some
+    operators that communicate it is not known."""
 
     macs: int
     other_flops: int
@@ -52,6 +54,8 @@ class Total:
     causal_at_most: bool
     params_at_least: bool
     activations_at_least: bool
+    wire: int
+    wire_at_least: bool
 
     @property
     def flops(self) -> int:
@@ -174,6 +178,8 @@ class GraphStats:
             causal_macs=int(costs.causal.sum()),
             causal_at_most=not bool(costs.causal_known.all()),
             params_at_least=self.parameters.at_least,
+            wire=int(costs.wire.sum()),
+            wire_at_least=not bool(costs.wire_known.all()),
             activations_at_least=bool(len(self.memory.unknown_activations)) or touched(self.gaps, "memory"),
         )
 
@@ -204,6 +210,11 @@ class GraphStats:
             "stage_cpu_seconds": own["cpu_seconds"],
         }
 
+    @cached_property
+    def wire_by_dimension(self) -> dict[str, int]:
+        """Bytes sent to other ranks, by what the program calls their groups."""
+        return wire_by_dimension(self.graph, self.costs)
+
     def totals(self) -> dict[str, Any]:
         """`total` of `opscope stats --json`; docs/stats.md lists the fields."""
         total, parameters = self.total, self.parameters
@@ -232,6 +243,9 @@ class GraphStats:
             "peak_by_class": self.memory.at_peak(),
             "read": total.read,
             "written": total.written,
+            "wire_bytes": total.wire,
+            "wire_at_least": total.wire_at_least,
+            "wire_by_dimension": self.wire_by_dimension,
             "bytes_at_least": total.bytes_at_least,
             "samples": total.samples,
             "tokens": total.tokens,

@@ -405,14 +405,36 @@ to_sparse < _to_sparse to_sparse_csr _to_sparse_csr coalesce _coalesce sparse_ma
 nested < _nested_tensor_from_tensor_list _nested_tensor_from_mask nested_to_padded_tensor to_padded_tensor
     _nested_from_padded _nested_from_padded_tensor _jagged_to_padded_dense_forward _padded_dense_to_jagged_forward
 pack_sequence < _pack_padded_sequence _pad_packed_sequence pad_sequence _pack_padded_sequence_backward
-all_reduce < _c10d_functional.all_reduce c10d.allreduce c10d_functional.all_reduce
-reduce_scatter < c10d.reduce c10d.allreduce_coalesced c10d.reduce_scatter_tensor_coalesced
-    _c10d_functional.reduce_scatter_tensor c10d._reduce_scatter_base c10d.reduce_scatter
-all_gather < c10d.scatter c10d.gather c10d._allgather_base c10d.allgather_coalesced fsdp.all_gather_copy_in
-    fsdp.split_with_sizes_copy fsdp.chunk_cat c10d.allgather_into_tensor_coalesced c10d.barrier
-all_gather < _c10d_functional.all_gather_into_tensor c10d.allgather c10d.broadcast
-    _c10d_functional.broadcast c10d_functional.all_gather_into_tensor
-all_to_all < _c10d_functional.all_to_all_single c10d.alltoall_base c10d.alltoall
+# -- ranks that communicate ----------------------------------------------------------------------------------
+all_reduce brings:input|tensors|inputs|self < _c10d_functional.all_reduce _c10d_functional.all_reduce_coalesced
+    c10d.allreduce c10d.allreduce_coalesced c10d_functional.all_reduce c10d_functional.all_reduce_coalesced
+reduce_scatter brings:input|inputs|input_tensor|input_tensors gets:out|output_tensor|outputs|output_tensors
+    < _c10d_functional.reduce_scatter_tensor _c10d_functional.reduce_scatter_tensor_out
+    _c10d_functional.reduce_scatter_tensor_coalesced _c10d_functional_autograd.reduce_scatter_tensor
+    c10d._reduce_scatter_base c10d.reduce_scatter c10d.reduce_scatter_tensor_coalesced
+    c10d_functional.reduce_scatter_tensor c10d_functional.reduce_scatter_tensor_coalesced
+all_gather brings:input|inputs|input_tensor|input_tensors|input_list|shard
+    gets:out|output_tensor|outputs|output_tensors|output_lists
+    < _c10d_functional.all_gather_into_tensor _c10d_functional.all_gather_into_tensor_out
+    _c10d_functional.all_gather_into_tensor_coalesced _c10d_functional_autograd.all_gather_into_tensor
+    c10d._allgather_base c10d.allgather c10d.allgather_coalesced c10d.allgather_into_tensor_coalesced
+    c10d_functional.all_gather_into_tensor c10d_functional.all_gather_into_tensor_coalesced
+all_to_all brings:input|input_tensors gets:output|output_tensors splits:input_split_sizes
+    < _c10d_functional.all_to_all_single _c10d_functional_autograd.all_to_all_single c10d.alltoall_base c10d.alltoall
+    c10d_functional.all_to_all_single _dtensor.shard_dim_alltoall
+broadcast_ranks brings:input|tensors|self < _c10d_functional.broadcast c10d.broadcast c10d_functional.broadcast
+reduce_ranks brings:tensors < c10d.reduce
+gather_ranks brings:input_tensors gets:output_tensors < c10d.gather
+scatter_ranks brings:output_tensors < c10d.scatter
+send brings:tensors|tensor|self < c10d.send _c10d_functional.isend c10d_functional.isend
+receive brings:tensors|tensor|self < c10d.recv c10d.recv_any_source _c10d_functional.irecv c10d_functional.irecv
+send_receive tensors ops:op_list < _c10d_functional.batch_p2p_ops c10d_functional.batch_p2p_ops
+barrier < c10d.barrier c10d.monitored_barrier
+copy/into from:all_gather_inputs|all_gather_output|tensors < fsdp.all_gather_copy_in fsdp.chunk_cat
+copy/into from:all_gather_output < fsdp.split_with_sizes_copy
+overwrite self:tensor src:data < fsdp.copy
+questions < _dtensor.mesh_get_process_group
+assert < c10d.check_for_nan
 wait < _c10d_functional.wait_tensor c10d_functional.wait_tensor
 # -- views, and what computes nothing ------------------------------------------------------------------------
 view < _unsafe_view view_as _reshape_alias reshape_as _mkldnn_reshape _nested_view_from_buffer collapse

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     attention,
+    communication,
     convolution,
     estimates,
     indexing,
@@ -20,6 +21,7 @@ from . import (
 
 __all__ = [
     "attention",
+    "communication",
     "convolution",
     "estimates",
     "indexing",

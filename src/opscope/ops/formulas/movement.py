@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opscope.ops.call import Call, bytes_of, size_of
+from opscope.ops.call import Call, bytes_of
 from opscope.ops.cost import ZERO, Cost
 from opscope.ops.kinds import MOVE, VIEW, kind
 
@@ -20,7 +20,7 @@ copy cat stack repeat repeat_interleave roll flip pad where masked_fill tril tri
 pixel_shuffle channel_shuffle im2col one_hot meshgrid block_diag cast gather_backward_copy
 slice_backward select_backward diagonal_backward slice_scatter select_scatter diagonal_scatter as_strided_scatter
 upsample_nearest max_unpool masked_select to_sparse to_dense to_mkldnn pack_sequence nested reindex
-all_gather all_to_all send receive quantize_repack take_diagonal unfold_copy rot90 shuffle fftshift
+quantize_repack take_diagonal unfold_copy rot90 shuffle fftshift
 """
 
 # Views in most frameworks; some copy.
@@ -73,9 +73,3 @@ def getitem(call: Call) -> Cost:
 def adds_back(call: Call) -> Cost:
     """Windows that overlap are added up."""
     return Cost(other=call.taken())
-
-
-@kind("all_reduce", "reduce_scatter")
-def all_reduce(call: Call) -> Cost:
-    """One addition for each element that is here."""
-    return Cost(other=size_of(call.first()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from opscope.ir import Capture
 from opscope.tracers.contract import RECORDS, Count, Tracer
+from opscope.tracers.messages import Mailbox
 from opscope.tracers.ways import Ways
 
 from . import graphs
@@ -70,6 +72,18 @@ def tensor(array: npt.NDArray[np.generic], dtype: str) -> Any:
     return torch.from_numpy(array).to(getattr(torch, dtype))
 
 
+def prepare_ranks() -> None:
+    from .ranks import prepare
+
+    prepare()
+
+
+def as_rank(rank: int, world: int, local: int, *, fake: bool, box: Mailbox) -> AbstractContextManager[list[str]]:
+    from .ranks import as_rank
+
+    return as_rank(rank, world, local, fake=fake, box=box)
+
+
 TRACER = Tracer(
     name="PyTorch",
     how=(*RECORDS, *WAYS, COMPILE),
@@ -80,6 +94,8 @@ TRACER = Tracer(
     count=count,
     training=training,
     tensor=tensor,
+    prepare_ranks=prepare_ranks,
+    as_rank=as_rank,
     keeps=True,
     profiles=True,
 )

@@ -18,7 +18,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, cast
 
 from opscope.tracers.arguments import attributes_of, is_a
-from opscope.tracers.frames import locals_of
+from opscope.tracers.frames import frame_at, locals_of
 from opscope.tracers.imports import AfterImport
 
 # -- the recorder -------------------------------------------------------------------------------
@@ -371,6 +371,60 @@ def find(module: str, name: str) -> Any:
         return getattr(importlib.import_module(module), name, None)
     except ImportError:
         return None
+
+
+# -- ranks that communicate ----------------------------------------------------------------------
+
+
+def process_group(torch: Any, given: Any) -> Any:
+    """The group that an operator is given: an object, one that C++ wraps, or its name; None if torch knows it not."""
+    resolve = find("torch.distributed.distributed_c10d", "_resolve_process_group")
+    try:
+        if isinstance(given, str):
+            return resolve(given)
+        if isinstance(given, torch.ScriptObject):
+            return torch.distributed.ProcessGroup.unbox(given)
+        return given if isinstance(given, torch.distributed.ProcessGroup) else None
+    except (RuntimeError, TypeError, AttributeError):
+        return None
+
+
+def process_groups(torch: Any) -> list[Any]:
+    """All groups that this process is in now."""
+    world = find("torch.distributed.distributed_c10d", "_world")
+    try:
+        if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+            return []
+        return [group for group in list(world.pg_group_ranks) if isinstance(group, torch.distributed.ProcessGroup)]
+    except AttributeError:
+        return []
+
+
+def rank_and_world(torch: Any) -> tuple[int, int] | None:
+    """Which rank of how many this process is."""
+    try:
+        return int(torch.distributed.get_rank()), int(torch.distributed.get_world_size())
+    except (RuntimeError, ValueError, AttributeError):
+        return None
+
+
+def reduction(given: Any) -> str | None:
+    """How an operator combines what ranks have: `sum`. C++ does not say it to Python: then the call that led here does,
+    if it is Python's own."""
+    if isinstance(given, str):
+        return given.lower()
+    frame: FrameType | None = frame_at(1)
+    for _ in range(_FRAMES_TO_CALL):
+        if frame is None:
+            break
+        if frame.f_code.co_filename.endswith("distributed_c10d.py") and "opts" in frame.f_locals:
+            found: Any = getattr(frame.f_locals["opts"], "reduceOp", None)
+            return str(getattr(found, "op", found)).rpartition(".")[2].lower()
+        frame = frame.f_back
+    return None
+
+
+_FRAMES_TO_CALL = 12
 
 
 # -- fx ------------------------------------------------------------------------------------------

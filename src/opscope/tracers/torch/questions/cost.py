@@ -174,7 +174,7 @@ def _on_fake(
             ) from error
         with ExitStack() as stack:
             if guesses is not None:
-                stack.enter_context(_guessing(guesses))
+                stack.enter_context(guessing(guesses))
             # Symbolic sizes are torch's to work out.
             fakes = mode if getattr(mode, "shape_env", None) is None else None
             try:
@@ -233,7 +233,7 @@ def _depends_on_data(error: BaseException) -> bool:
 
 
 @contextmanager
-def _guessing(guesses: list[str]) -> Generator[None, None, None]:
+def guessing(guesses: list[str]) -> Generator[None, None, None]:
     """Answers every number that Python reads out of a fake tensor: True, 1 or 1.0; and says where."""
     torch = the_torch()
     base: Any = find("torch.utils._python_dispatch", "TorchDispatchMode")
@@ -243,7 +243,7 @@ def _guessing(guesses: list[str]) -> Generator[None, None, None]:
 
     class Guess(base):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func is not item:
+            if func is not item or type(args[0]).__name__ != "FakeTensor":
                 return func(*args, **(kwargs or {}))
             dtype = args[0].dtype
             guess = True if dtype == torch.bool else 1.0 if dtype.is_floating_point else 1

@@ -10,6 +10,7 @@ from opscope.ir import Capture
 from opscope.tracers.arguments import named_arguments
 from opscope.tracers.contract import Options
 from opscope.tracers.torch.private import the_torch
+from opscope.tracers.torch.ranks.mode import fake_mode
 
 from .session import Session, models_in, optimizers_in
 
@@ -47,7 +48,12 @@ def record_call(
 
 
 def start(options: Options) -> Session:
+    from opscope.tracers.script import is_rank
+    from opscope.tracers.torch.ranks import prepare
+
     torch = the_torch()
+    if is_rank() is not None:
+        prepare()  # some of torch's modules run operators when they are imported: those are not the program's
     caller, model = options.caller, options.model
     return Session(
         torch,
@@ -60,6 +66,8 @@ def start(options: Options) -> Session:
         after_step=options.after_step,
         times=options.times,
         steps=options.steps,
+        ends=options.ends,
+        fakes=fake_mode(),
         compiled=options.how != "record",
         compiles=options.how == "compile",
     )

@@ -72,6 +72,8 @@ class Account:
     statistics: dict[int, Figures]  # by value, where they were asked for
     whole: dict[int, list[float]]  # the numbers of values that are kept whole
     unmeasured: dict[str, int]  # why the numbers of values could not be taken, and how often
+    rank: tuple[int, int] | None  # which rank of how many it was, if it was one of several
+    groups: list[tuple[str, str]]  # of ranks: dimension and ranks
     runs_compiled: bool  # what torch.compile compiled ran compiled; else as it is written
 
 

@@ -13,6 +13,7 @@ from opscope.ir import Capture, Frame, Gap, Graph, GraphBuilder, Origin, Pools, 
 from opscope.ir.attributes import NESTED, SPARSE, UNPAIRED, WITHOUT_RECORDER
 from opscope.ir.gaps import note
 from opscope.ir.measurements import TIMES, VALUES, figures_table, times_table, values_table
+from opscope.ir.ranks import note_rank
 from opscope.tracers.torch.words import attribute, tensor_type
 
 from .account import Account, Columns
@@ -43,6 +44,8 @@ class _Assembly:
         capture.stages.append(Stage("recorded", graph))
         capture.tables.update(self._tables())
         capture.warnings.extend([*self._placed.warnings, *self._warnings])
+        if self._r.rank is not None:
+            note_rank(capture, 0, *self._r.rank, self._r.groups)
         note(capture, 0, self._gaps())
         return capture
 

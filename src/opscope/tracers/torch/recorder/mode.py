@@ -26,6 +26,7 @@ from opscope.tracers.torch.words import numbers_of
 from .account import Lost
 from .calls import Calls
 from .clock import clock as clock_of
+from .communication import Peers
 from .fakes import FakeResults
 from .keeping import Keeping
 from .log import ACCUMULATES, ARGUMENT_BITS, GRAD_ENABLED, IN_BACKWARD, NO_SEQUENCE, Log, pack
@@ -86,6 +87,7 @@ class Recorder:
         self._values = values
         self.statistics = Statistics(torch) if values in (STATISTICS, FULL) else None
         self.whole: dict[int, list[float]] = {}  # with values="full": all numbers, of the operators of `part`
+        self.peers = Peers(torch)
         self._keeps = Keeping(calls, part) if values == FULL else None
         self._failing: tuple[int, tuple[int, ...], list[int]] | None = None
         self._lean = lean  # without the Python lines that operators are called from
@@ -183,6 +185,8 @@ class Recorder:
                 if not schema.is_plain:
                     if schema.asks_numbers:
                         self._look_at_numbers(schema, args, kwargs, constants)
+                    if schema.communicates:
+                        constants = self.peers.named(schema, args, kwargs, constants)
                     if schema.writes_self and before_write is None and not crowded and args:
                         written = [args[0]] if schema.slots[0][1] == TENSOR else list(args[0])
                     elif schema.may_write:
@@ -352,6 +356,8 @@ class Recorder:
                 uses.extend([part << ARGUMENT_BITS | argument_number(name) for part in parts])
             elif value is None:
                 uses.append(-1 << ARGUMENT_BITS | argument_number(name))
+            elif type(value) is list:  # a list of lists
+                self._list(name, value, uses, constants)
             else:  # a number where a tensor may be: `x + 1`
                 constants.append(name)
                 constants.append(value)

@@ -73,7 +73,7 @@ class Places:
             # What an optimizer calls is the optimizer's, but not the closure that it is given.
             if not (own & OPTIMIZER and user is not None and user.co_name not in ("step", "zero_grad")):
                 flags |= own
-            if not code.co_filename.startswith(self._root):
+            if not code.co_filename.startswith((self._root, OWN)):
                 user = code
             if not self._is_hidden(code):
                 frames.append(Frame(code.co_filename, frame.f_lineno or 0, code.co_name))

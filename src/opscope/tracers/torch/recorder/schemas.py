@@ -17,6 +17,29 @@ _UNDECLARED = {
     "aten.miopen_batch_norm": ("running_mean", "running_var"),
 }
 
+# The same of operators that let ranks communicate, whatever `training` is: theirs say nothing of what they write.
+_FILLS = {
+    "fsdp.all_gather_copy_in": "all_gather_output",
+    "c10d.allreduce_": "tensors",
+    "c10d.allreduce_coalesced_": "tensors",
+    "c10d.broadcast_": "tensors",
+    "c10d.reduce_": "tensors",
+    "c10d.recv_": "tensors",
+    "c10d.recv_any_source_": "tensors",
+    "c10d._allgather_base_": "output_tensor",
+    "c10d.allgather_": "output_tensors",
+    "c10d.allgather_coalesced_": "output_lists",
+    "c10d.allgather_into_tensor_coalesced_": "outputs",
+    "c10d._reduce_scatter_base_": "output_tensor",
+    "c10d.reduce_scatter_": "output_tensors",
+    "c10d.reduce_scatter_tensor_coalesced_": "outputs",
+    "c10d.alltoall_": "output_tensors",
+    "c10d.alltoall_base_": "output",
+    "c10d.gather_": "output_tensors",
+    "c10d.scatter_": "output_tensors",
+    "_c10d_functional.irecv": "tensor",
+}
+
 # What only asks a tensor about itself comes through the dispatcher too, for fake tensors; it computes nothing.
 _QUESTIONS = frozenset(
     {
@@ -49,6 +72,9 @@ _CHANGES_WINDOW = ("aten.resize", "aten.set_", "aten.as_strided", "aten.sparse_r
 _EMPTY = ("aten.empty", "aten.new_empty", "aten.resize_")
 
 MASKS = ("attn_mask", "attn_bias")  # what operators for attention call their masks
+
+# How operators that communicate are given the group of ranks that does.
+GROUPS = ("process_group", "group_name")
 
 OFFSETS = "offs"  # what products in groups call the ends of the groups
 
@@ -84,8 +110,9 @@ class Schema:
     """One operator as the recorder needs it."""
 
     __slots__ = (
-        "_places", "asks_numbers", "by_name", "computes", "is_higher_order", "is_plain", "is_view", "makes_empty",
-        "may_write", "name", "shows_more", "slots", "takes_storage", "undeclared", "writes", "writes_self",
+        "_places", "asks_numbers", "by_name", "communicates", "computes", "is_higher_order", "is_plain", "is_view",
+        "makes_empty", "may_write", "name", "shows_more", "slots", "takes_storage", "undeclared", "writes",
+        "writes_self",
     )  # fmt: skip
 
     def __init__(self, func: Any) -> None:
@@ -101,6 +128,8 @@ class Schema:
         self.writes: tuple[str, ...] = tuple(
             a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write and not is_set
         )
+        if self.name in _FILLS and _FILLS[self.name] not in self.writes:
+            self.writes = (*self.writes, _FILLS[self.name])
         self.takes_storage = any(str(a.type) == "Storage" for a in arguments)
         self.undeclared: tuple[str, ...] = _UNDECLARED.get(self.name, ())
         # It writes its first argument, whole as it is, and nothing else: `add_`, `_foreach_mul_`, but not `t_`.
@@ -117,7 +146,8 @@ class Schema:
         self.asks_numbers = ("attention" in self.name and any(name in self.by_name for name in MASKS)) or (
             "grouped_mm" in self.name and OFFSETS in self.by_name
         )
-        self.is_plain = not (self.asks_numbers or self.may_write or self.shows_more)
+        self.communicates = any(name in self.by_name for name in GROUPS)
+        self.is_plain = not (self.asks_numbers or self.may_write or self.shows_more or self.communicates)
         returns: list[Any] = list(schema.returns) if schema is not None else []
         # Of what its arguments show, and of nothing else: a view, a question about a tensor, or one that is nested.
         is_aliased = bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
@@ -128,11 +158,7 @@ class Schema:
         """The tensors that a call writes to."""
         found: list[Any] = []
         for name in self.writes:
-            value = self.argument(name, args, kwargs)
-            if isinstance(value, list | tuple):
-                found.extend(cast("list[Any]", value))
-            else:
-                found.append(value)
+            found.extend(_flat(self.argument(name, args, kwargs)))
         if self.undeclared and self.argument("training", args, kwargs):
             found.extend(self.argument(name, args, kwargs) for name in self.undeclared)
         return [tensor for tensor in found if tensor is not None]
@@ -144,6 +170,13 @@ class Schema:
     def argument(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         position = self._places[name]
         return args[position] if position < len(args) else kwargs.get(name)
+
+
+def _flat(value: Any) -> list[Any]:
+    """What a list holds, and what the lists in it hold."""
+    if not isinstance(value, list | tuple):
+        return [value]
+    return [inner for item in cast("list[Any]", value) for inner in _flat(item)]
 
 
 def _kind(text: str) -> int:

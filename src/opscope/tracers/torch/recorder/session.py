@@ -39,7 +39,7 @@ _CANNOT_SAY = (RuntimeError, ValueError, NotImplementedError, AttributeError, Ty
 
 
 class Session(session.Session):
-    """With `steps`, the recording ends when every optimizer has made so many.
+    """With `steps`, the recording ends when every optimizer has made so many; with `ends`, the program does, too.
     `lean`: without source lines, for counting only. `fakes`: the mode of the fake tensors that are counted on.
     `before_write`: is called with the tensors that an operator is about to write.
     `compiled`: what torch.compile has compiled, or compiles, runs compiled; else it runs as it is written.
@@ -59,6 +59,7 @@ class Session(session.Session):
         part: Part | None = None,
         times: bool | str = False,
         steps: int | None = None,
+        ends: bool = False,
         after_step: Callable[[], None] | None = None,
         lean: bool = False,
         fakes: Any = None,
@@ -80,6 +81,7 @@ class Session(session.Session):
         self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
         self._steps: list[StepEnd] = []
         self._most_steps = steps
+        self._ends = ends
         self._when_stepped = after_step
         self._stepping: list[tuple[int, int]] = []
         self._sequence = private.sequence_number(torch)
@@ -157,6 +159,7 @@ class Session(session.Session):
                     "PyTorch ran no operator while it was recorded: there is no graph to show"
                     + "".join(f" ({lost.op}: {lost.reason})" for lost in self._recorder.lost[:1])
                 )
+            self._recorder.peers.look()
             capture = assemble(self._account(result))
             if self._compiled is not None:
                 capture = self._compiled.joined(capture)
@@ -223,6 +226,8 @@ class Session(session.Session):
             whole=self._recorder.whole,
             unmeasured=dict(self._recorder.unmeasured),
             runs_compiled=self._compiled is not None,
+            rank=self._recorder.peers.rank,
+            groups=self._recorder.peers.groups,
         )
 
     # -- names ----------------------------------------------------------------------------------
@@ -309,6 +314,8 @@ class Session(session.Session):
             others = [o for o in gc.get_objects() if issubclass(type(o), self._torch.optim.Optimizer)]
             if all(self._made(other) >= self._most_steps for other in others):
                 self._recorder.is_on = False
+                if self._ends:
+                    raise SystemExit  # as if the script ended here
 
     def _made(self, optimizer: Any) -> int:
         return sum(step.optimizer == id(optimizer) for step in self._steps)
