@@ -2,7 +2,7 @@
 
     python benchmarks/bench_xla.py DUMP
 
-A dump is made with XLA_FLAGS="--xla_dump_to=DUMP --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_proto --xla_dump_hlo_as_text".
+A dump is made with --xla_dump_to=DUMP --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_proto --xla_dump_hlo_as_text in XLA_FLAGS.
 """
 
 from __future__ import annotations
