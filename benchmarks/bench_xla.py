@@ -2,7 +2,9 @@
 
     python benchmarks/bench_xla.py DUMP
 
-A dump is made with --xla_dump_to=DUMP --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_proto --xla_dump_hlo_as_text in XLA_FLAGS.
+A dump is made with these flags in XLA_FLAGS:
+
+    --xla_dump_to=DUMP --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_proto --xla_dump_hlo_as_text
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from opscope.ir import Frame
 
 from .hlo import Place
+from .scanning import outside, split_top
 
 _DEFINED = re.compile(r"(#[\w$.\-]+) = loc\((.*)\)\s*\Z")
 _LINE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
@@ -65,7 +66,7 @@ class Locations:
             return _Found(inner.name or outer.name, (*outer.frames, *inner.frames), inner.column)
         if text.startswith("fused"):
             parts = text[text.find("[") + 1 : text.rfind("]")]
-            found = [self._found(part, depth + 1) for part in _parts(parts)]
+            found = [self._found(part, depth + 1) for part in split_top(parts, angles=False)]
             return next((one for one in found if one.name or one.frames), _Found())
         if found := _NAMED.match(text):
             return self._named(_plain(found[1]), found[2] or "", depth)
@@ -86,29 +87,5 @@ def _plain(text: str) -> str:
 
 def _two(text: str) -> tuple[str, str]:
     """`A at B`, where both may have brackets."""
-    depth, quoted = 0, False
-    for at, mark in enumerate(text):
-        if mark == '"' and text[at - 1 : at] != "\\":
-            quoted = not quoted
-        elif not quoted and mark in "([":
-            depth += 1
-        elif not quoted and mark in ")]":
-            depth -= 1
-        elif not quoted and depth == 0 and text.startswith(" at ", at):
-            return text[:at], text[at + 4 :]
-    return text, ""
-
-
-def _parts(text: str) -> list[str]:
-    parts, depth, quoted, start = list[str](), 0, False, 0
-    for at, mark in enumerate(text):
-        if mark == '"' and text[at - 1 : at] != "\\":
-            quoted = not quoted
-        elif not quoted and mark in "([":
-            depth += 1
-        elif not quoted and mark in ")]":
-            depth -= 1
-        elif not quoted and depth == 0 and mark == ",":
-            parts.append(text[start:at])
-            start = at + 1
-    return [*parts, text[start:]]
+    at = next((at for at, mark in outside(text, angles=False) if mark == " at "), len(text))
+    return text[:at], text[at + 4 :]

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from .hlo import Array, Shape
-from .scanning import split_top, type_start
+from .scanning import outside, split_top, type_start
 from .written import window
 
 _TENSOR = re.compile(r"(?:ranked_)?(?:tensor|vector|memref)<(.*)>\Z", re.DOTALL)
@@ -41,15 +41,8 @@ def types_in(text: str) -> tuple[list[Shape], list[Shape] | None]:
 
 
 def _arrow(text: str) -> tuple[str, str, str]:
-    depth = 0
-    for at, mark in enumerate(text):
-        if mark in "(<[{":
-            depth += 1
-        elif mark in ")]}" or (mark == ">" and text[at - 1] != "-"):
-            depth -= 1
-        elif mark == "-" and depth == 0 and text.startswith("->", at):
-            return text[:at].strip(), "->", text[at + 2 :].strip()
-    return text, "", ""
+    at = next((at for at, mark in outside(text) if mark == "->"), -1)
+    return (text, "", "") if at < 0 else (text[:at].strip(), "->", text[at + 2 :].strip())
 
 
 def _bare(text: str) -> str:

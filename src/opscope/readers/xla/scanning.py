@@ -1,52 +1,42 @@
-"""Finding one's way in HLO and MLIR text: where brackets end, and what lies between commas outside of them."""
+"""Finding one's way in HLO and MLIR text: where brackets end, and what lies between marks outside of them."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+# What changes how deep a place is, or may part a text; quoted text and arrows are passed over whole.
+_MARK = re.compile(r'"(?:[^"\\]|\\.)*"|->|[()\[\]{}<>,]| : | at ', re.DOTALL)
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+def outside(text: str, angles: bool = True) -> Iterator[tuple[int, str]]:
+    """The marks that are in no brackets, each with its place. `angles`: < and > are brackets, too."""
+    opening, closing = (_OPENING + "<", _CLOSING + ">") if angles else (_OPENING, _CLOSING)
+    depth = 0
+    for found in _MARK.finditer(text):
+        mark = found[0]
+        if mark in opening:
+            depth += 1
+        elif mark in closing:
+            depth -= 1
+        elif depth == 0:
+            yield found.start(), mark
 
 
 def type_start(text: str) -> int:
     """Where the last ` : ` outside of brackets is; -1: there is none."""
-    depth, quoted, found, at = 0, False, -1, 0
-    while at < len(text):
-        mark = text[at]
-        if quoted:
-            if mark == "\\":
-                at += 1
-            elif mark == '"':
-                quoted = False
-        elif mark == '"':
-            quoted = True
-        elif mark in "([{<":
-            depth += 1
-        elif mark in ")]}" or (mark == ">" and text[at - 1 : at] != "-"):
-            depth -= 1
-        elif mark == ":" and depth == 0 and text[at - 1 : at + 2] == " : ":
-            found = at - 1
-        at += 1
-    return found
+    return max((at for at, mark in outside(text) if mark == " : "), default=-1)
 
 
 def split_top(text: str, angles: bool = True) -> list[str]:
-    """The parts between commas outside of brackets and quotes. `angles`: < and > are brackets, too."""
-    opening, closing = ("([{<", ")]}>") if angles else ("([{", ")]}")
+    """The parts between commas outside of brackets and quotes."""
     parts: list[str] = []
-    depth, quoted, start, at = 0, False, 0, 0
-    while at < len(text):
-        mark = text[at]
-        if quoted:
-            if mark == "\\":
-                at += 1
-            elif mark == '"':
-                quoted = False
-        elif mark == '"':
-            quoted = True
-        elif mark in opening:
-            depth += 1
-        elif mark in closing and text[at - 1 : at + 1] != "->":
-            depth -= 1
-        elif mark == "," and depth == 0:
+    start = 0
+    for at, mark in outside(text, angles):
+        if mark == ",":
             parts.append(text[start:at])
             start = at + 1
-        at += 1
     if text[start:].strip():
         parts.append(text[start:])
     return parts
@@ -54,23 +44,14 @@ def split_top(text: str, angles: bool = True) -> list[str]:
 
 def end_of_brackets(text: str, at: int) -> int:
     """Behind the bracket that closes the one here."""
-    depth, quoted = 0, False
-    while at < len(text):
-        mark = text[at]
-        if quoted:
-            if mark == "\\":
-                at += 1
-            elif mark == '"':
-                quoted = False
-        elif mark == '"':
-            quoted = True
-        elif mark in "([{":
+    depth = 0
+    for found in _MARK.finditer(text, at):
+        if found[0] in _OPENING:
             depth += 1
-        elif mark in ")]}":
+        elif found[0] in _CLOSING:
             depth -= 1
             if depth == 0:
-                return at + 1
-        at += 1
+                return found.end()
     raise ValueError("a bracket is not closed")
 
 
