@@ -548,14 +548,14 @@ class ModuleRows:
         ]
 
     def _columns(self, scopes: Sequence[int], sums: Sums, more: Mapping[str, npt.NDArray[Any]]) -> Iterator[Row]:
-        nodes, macs, other, read, written, *marks = sums.rows(scopes)
+        summed = dict(zip(rollup.COLUMNS, sums.rows(scopes), strict=True))
+        macs, other, read, written = (summed[name] for name in rollup.FIGURES)
         flops = [2 * count for count in macs]
         traffic = [taken + given for taken, given in zip(read, written, strict=True)]
         work = zip(flops, other, traffic, strict=True)
         intensity = [(count + rest) / moved if moved else None for count, rest, moved in work]
-        unknown, bytes_unknown, causal, causal_unknown = marks
         found: dict[str, Sequence[Any]] = {
-            "ops": nodes,
+            "ops": summed["nodes"],
             "macs": macs,
             "flops": flops,
             "other": other,
@@ -563,10 +563,7 @@ class ModuleRows:
             "written": written,
             "bytes": traffic,
             "intensity": intensity,
-            "unknown": unknown,
-            "bytes_unknown": bytes_unknown,
-            "causal": causal,
-            "causal_unknown": causal_unknown,
+            **{name: summed[name] for name in rollup.COLUMNS[1 + len(rollup.FIGURES) :]},
         }
         for name, column in more.items():
             figures: list[Any] = column[scopes].tolist()
