@@ -57,6 +57,22 @@ def test_the_division_is_the_origin() -> None:
     assert [seen.figures["max"] for seen in first.inputs] == [0.0, 0.0]
 
 
+def test_a_gradient_that_nobody_is_seen_to_make_is_no_origin() -> None:
+    """Paddle's engine puts gradients into parameters by itself; the forward pass comes first all the same."""
+
+    class Log(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = paddle.nn.Linear(4, 2)
+
+        def forward(self, x):
+            made = self.layer(x)
+            return paddle.log(made - made)
+
+    found = recorded(Log(), paddle.randn([3, 4])).origins()
+    assert [(origin.op, origin.phase) for origin in found] == [("log", "forward"), ("LogGradNode", "backward")]
+
+
 def test_a_parameter_that_holds_nan_is_named() -> None:
     net = Net()
     weight = net.last.weight.numpy()

@@ -83,7 +83,8 @@ class _Search:
     def found(self, absorbed: bool) -> list[Origin]:
         rows = self.rows
         for value in np.flatnonzero(self.graph.value_producer < 0).tolist():
-            self._from_outside(value)
+            if ROLES[int(self.graph.value_role[value])] != "gradient":
+                self._from_outside(value)
         for node in range(self.graph.n_nodes):
             self._visit(node, [value for value in rows.used(node) if value >= 0], rows.made(node))
         if not self.origins:
@@ -115,7 +116,19 @@ class _Search:
     def _is_number(self, value: int) -> bool:
         return self.graph.value(value).type.shape == ()
 
+    def _handed_on(self, value: int) -> None:
+        """A gradient that an engine keeps has no operator that made it. After an origin it comes from there; before
+        any, it was there when the recording began."""
+        if not self.origins:
+            self._from_outside(value)
+        elif any(self._is(value)):
+            self.state[value], self.blame[value] = _BAD, len(self.origins) - 1
+
     def _visit(self, node: int, used: list[int], made: list[int]) -> None:
+        for value in used:
+            is_new = self.graph.value_producer[value] < 0 and self.state[value] == _FINITE
+            if is_new and ROLES[int(self.graph.value_role[value])] == "gradient":
+                self._handed_on(value)
         states = [int(self.state[value]) for value in used]
         worst = max(states, default=_FINITE)
         blamed = next((int(self.blame[v]) for v, s in zip(used, states, strict=True) if s == _BAD), -1)
