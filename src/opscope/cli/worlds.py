@@ -14,7 +14,7 @@ from opscope.ir import Capture
 from opscope.ir.widths import cut
 
 _MOST = 60
-_LANE = 60  # characters of a timeline
+_LANE = 48  # characters: with the figures beside it, a line of 100
 _MARKS = {"waits": "·", "forward": "█", "backward": "▒", "recompute": "░", "optimizer": "▓"}
 _WIDEST = 44
 _FEW = 16  # classes that are all shown in a timeline
@@ -55,7 +55,7 @@ def timeline(found: Estimate, capture: Capture) -> RenderableType:
     title = Text("Estimate", style="bold")
     title.append(
         f"  one step takes at least {seconds(found.seconds)} on {found.device.title}, {found.network.title}: "
-        f"MFU at most {share(found.mfu)}, {share(found.bubble)} of it waits",
+        f"MFU at most {share(found.mfu).replace('·', 'under 0.1')}, {share(found.bubble)} of it waits",
         style="dim",
     )
     table = Table(box=None, padding=(0, 1), header_style="dim")

@@ -166,8 +166,9 @@ class Processes:
             line.tell("done", **content, resident_bytes=_resident())
             code = 0
         except BaseException as error:
-            report = str(getattr(error, "report", "")) or traceback.format_exc()
-            text = str(error) if isinstance(error, OpscopeError) else f"{type(error).__name__}: {error}"
+            is_told = isinstance(error, OpscopeError)  # its line says all of it
+            report = str(getattr(error, "report", "")) or ("" if is_told else traceback.format_exc())
+            text = str(error) if is_told else f"{type(error).__name__}: {error}"
             with contextlib.suppress(Exception):
                 line.tell("broke", error=one_line(text), report=report)
         finally:
