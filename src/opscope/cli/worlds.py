@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from opscope.analysis.world.estimate import Estimate, Lane
+from opscope.analysis.world.estimate import COMMUNICATES, Estimate, Lane
 from opscope.analysis.world.summary import World
 from opscope.export.cost_tables import seconds, share, short
 from opscope.ir import Capture
@@ -15,7 +15,7 @@ from opscope.ir.widths import cut
 
 _MOST = 60
 _LANE = 48  # characters: with the figures beside it, a line of 100
-_MARKS = {"waits": "·", "forward": "█", "backward": "▒", "recompute": "░", "optimizer": "▓"}
+_MARKS = {"waits": "·", "forward": "█", "backward": "▒", "recompute": "░", "optimizer": "▓", COMMUNICATES: "▪"}
 _WIDEST = 44
 _FEW = 16  # classes that are all shown in a timeline
 
@@ -62,7 +62,7 @@ def timeline(found: Estimate, capture: Capture) -> RenderableType:
     table.add_column("class", no_wrap=True)
     for name in ("computes", "wire", "idle"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("forward █ backward ▒ recompute ░ optimizer ▓ idle ·", no_wrap=True)
+    table.add_column("forward █ backward ▒ recompute ░ optimizer ▓ wire ▪ idle ·", no_wrap=True)
     shown: set[str] = set()
     for lane in found.lanes:
         drawn = _drawn(lane, found.seconds)

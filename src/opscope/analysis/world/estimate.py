@@ -27,8 +27,11 @@ from .messages import messages_of
 from .summary import World
 
 
+COMMUNICATES = "communicates"
+
+
 class Piece(NamedTuple):
-    """A stretch of time in which a rank does one thing: a phase, or `waits`."""
+    """A stretch of time in which a rank does one thing: a phase, `communicates`, or `waits`."""
 
     what: str
     start: float
@@ -120,13 +123,14 @@ class _Rank:
     def _run(self, until: int) -> None:
         if until <= self.at:
             return
-        phases = self.graph.node_phase[self.at : until]
+        sends = self.wire[self.at : until] > 0
+        phases = np.where(sends, -1, self.graph.node_phase[self.at : until])
         took = (self.took + self.wire)[self.at : until] if until - self.at > 1 else self._one()
         edges = np.flatnonzero(np.diff(phases)) + 1
         for begin, end in zip([0, *edges.tolist()], [*edges.tolist(), len(phases)], strict=True):
             lasts = float(np.sum(took[begin:end]))
             if lasts > 0:
-                word = PHASES[int(phases[begin])]
+                word = PHASES[int(phases[begin])] if phases[begin] >= 0 else COMMUNICATES
                 last = self.pieces[-1] if self.pieces else None
                 if last is not None and last.what == word and last.end == self.clock:
                     self.pieces[-1] = Piece(word, last.start, self.clock + lasts)
