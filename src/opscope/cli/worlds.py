@@ -62,7 +62,7 @@ def timeline(found: Estimate, capture: Capture) -> RenderableType:
     table.add_column("class", no_wrap=True)
     for name in ("computes", "wire", "idle"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("forward █ backward ▒ recompute ░ optimizer ▓ wire ▪ idle ·", no_wrap=True)
+    table.add_column("what it does most", no_wrap=True)
     shown: set[str] = set()
     for lane in found.lanes:
         drawn = _drawn(lane, found.seconds)
@@ -72,8 +72,9 @@ def timeline(found: Estimate, capture: Capture) -> RenderableType:
         idle = found.seconds - lane.computes - lane.communicates
         figures = [seconds(part) for part in (lane.computes, lane.communicates, idle)]
         table.add_row(Text(cut(capture.stages[lane.stage].name, _WIDEST)), *figures, drawn)
+    legend = Text("  " + "  ".join(f"{mark} {what}" for what, mark in _MARKS.items()), style="dim")
     told = Text("".join(f"\n  assumes: {text}" for text in found.assumptions), style="dim")
-    return Group(Text(), title, Padding(table, (0, 0, 0, 1)), told)
+    return Group(Text(), title, Padding(table, (0, 0, 0, 1)), legend, told)
 
 
 def _drawn(lane: Lane, whole: float) -> str:

@@ -26,7 +26,6 @@ from opscope.ops import kinds_of
 from .messages import messages_of
 from .summary import World
 
-
 COMMUNICATES = "communicates"
 
 
