@@ -221,10 +221,7 @@ const SAID: [english: string, chinese: string][] = [
   ['it was not lowered to StableHLO: {}', '未能降级（lower）为 StableHLO：{}'],
   ['XLA did not compile it here: {}', 'XLA 未能在此编译：{}'],
   ['XLA wrote no module: this backend does not dump what it compiles', 'XLA 没有写出模块：该后端不会转储其编译结果'],
-  [
-    '{} was stopped by {} while it waited in C code, such as for another rank',
-    '{} 在 C 代码中等待时（例如等待其他 rank）被 {} 终止',
-  ],
+  ['{} was stopped by {} while it waited in C code, such as for another rank', '{} 在 C 代码中等待时（例如等待其他 rank）被 {} 终止'],
 ];
 
 const THINGS: Record<string, string> = {
