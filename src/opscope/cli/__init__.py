@@ -23,6 +23,7 @@ COMMANDS = {
     "stats": "cost: parameters, FLOPs, activations, memory, bytes",
     "ir": "print the graph as text or as a table",
     "find": "search for operators and paths of operators",
+    "sql": "ask the tables of captures in SQL",
     "diff": "show what changed between two graphs, or from stage to stage",
     "export": "convert to another format",
     "trace": "run a script and capture what it computes",

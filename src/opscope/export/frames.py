@@ -59,6 +59,11 @@ def frame(capture: Capture, table: str, stage: str | None = None) -> Frame:
     return make(capture.stage(stage).graph)
 
 
+def of_graph(table: str, graph: Graph) -> Frame:
+    """One of the tables that every graph has."""
+    return _TABLES[table](graph)
+
+
 # -- the tables -----------------------------------------------------------------------------------
 
 
