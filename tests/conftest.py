@@ -14,6 +14,7 @@ NEEDED_BY = {
     "browser": "playwright",
     "formats": "onnxscript",
     "hidet": "hidet",
+    "jax": "flax",
     "jittor": "jittor",
     "megengine": "megengine",
     "paddle": "paddle",

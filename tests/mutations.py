@@ -432,7 +432,7 @@ def known_changes(name: str, data: bytes) -> list[tuple[float, Change]]:
         return [(0.3, lambda data, rng, _: mutate_opcodes(data, rng)), inside]
     if name.endswith(".json"):
         return [inside]
-    if name.endswith((".log", ".dot", ".txt", ".py", ".pbtxt")):
+    if name.endswith((".log", ".dot", ".txt", ".py", ".pbtxt", ".mlir")):
         return [(0.6, lambda data, rng, _: mutate_text(data, rng))]
     return []
 

@@ -78,7 +78,8 @@ def test_tracers_load_without_their_frameworks() -> None:
 @pytest.mark.parametrize("name", registry.FRAMEWORKS)
 def test_what_is_refused_is_an_option(name: str) -> None:
     tracer = registry.load(name)
-    assert tracer.how[:2] == ("auto", "record")
+    assert tracer.how[0] == "auto"
+    assert ("record" in tracer.how) == bool(tracer.records)  # what is compiled whole has nothing to record
     assert set(tracer.refuses) <= {"values", "times", "steps"}
     assert set(tracer.runs_on) <= set(registry.FRAMEWORKS)
 

@@ -127,7 +127,7 @@ class Tracer:
     how: tuple[str, ...]  # the values of `how=`: "auto", the default, "record", and the framework's own
     trace: Trace
     start: Callable[[Options], Session]
-    records: tuple[str, ...] = RECORDS  # those of `how` that record a block of code or a script
+    records: tuple[str, ...] = RECORDS  # those of `how` that record a block of code or a script; none: it cannot
     refuses: Mapping[str, str] = field(default_factory=dict[str, str])  # option of a recording -> why not
     passes: Callable[[FrameType], Session] | None = None  # records what each compiler pass does (opscope.passes)
     keeps: bool = False  # it can keep chosen tensors whole (`values="full"`)
