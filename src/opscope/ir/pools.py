@@ -60,7 +60,9 @@ class Interned(Generic[Row]):
         if self._load is not None:
             self._rows, self._load, self._unloaded = self._load(), None, 0
         if self._ids is not None and len(self._rows) < len(self._ids):
-            self._rows.extend(islice(self._ids, len(self._rows), None))
+            # From the end, where the new ones are: who asks after every addition would else walk over all of them.
+            new = list(islice(reversed(self._ids), len(self._ids) - len(self._rows)))
+            self._rows.extend(reversed(new))
         return self._rows
 
     def __getitem__(self, index: int) -> Row:
