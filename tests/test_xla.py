@@ -20,6 +20,7 @@ from opscope.readers.xla import text as hlo_text
 from opscope.readers.xla.fields import Malformed, integer, integers, message, messages, raw, signed, text
 from opscope.readers.xla.hlo import Module
 from opscope.readers.xla.names import taken_apart
+from opscope.readers.xla.scanning import unescaped
 
 XLA = DATA / "xla"
 
@@ -236,6 +237,11 @@ def test_the_wire_format() -> None:
     for bad in (b"\x12\x05hi", b"\x08" + b"\xff" * 11, b"\x0b", b"\x09\x00", b"\x08"):
         with pytest.raises(Malformed):
             message(bad)
+
+
+def test_names_of_files_may_hold_any_letters() -> None:
+    assert unescaped(r"/\E7\A9\BA \E6\A0\BC/a\\b\22.py") == '/空 格/a\\b".py'
+    assert unescaped(r"/\347\251\272/ps[0][\'w\'].py", in_c=True) == "/空/ps[0]['w'].py"
 
 
 def test_stablehlo_of_any_dialect_is_read() -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from opscope.ir import Frame
 
 from .hlo import Place
-from .scanning import outside, split_top
+from .scanning import outside, split_top, unescaped
 
 _DEFINED = re.compile(r"(#[\w$.\-]+) = loc\((.*)\)\s*\Z")
 _LINE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
@@ -59,7 +59,7 @@ class Locations:
         if text.startswith("loc(") and text.endswith(")"):
             return self._found(text[4:-1], depth + 1)
         if found := _LINE.match(text):
-            return _Found("", (Frame(_plain(found[1]), int(found[2]), ""),), int(found[3]))
+            return _Found("", (Frame(unescaped(found[1]), int(found[2]), ""),), int(found[3]))
         if text.startswith("callsite("):
             callee, caller = _two(text[len("callsite(") : -1])
             inner, outer = self._found(callee, depth + 1), self._found(caller, depth + 1)
@@ -69,7 +69,7 @@ class Locations:
             found = [self._found(part, depth + 1) for part in split_top(parts, angles=False)]
             return next((one for one in found if one.name or one.frames), _Found())
         if found := _NAMED.match(text):
-            return self._named(_plain(found[1]), found[2] or "", depth)
+            return self._named(unescaped(found[1]), found[2] or "", depth)
         return _Found()
 
     def _named(self, name: str, child: str, depth: int) -> _Found:
@@ -79,10 +79,6 @@ class Locations:
             file, line, _ = inner.frames[0]
             return _Found("", (Frame(file, line, name),), inner.column)
         return inner._replace(name=name)
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
 
 
 def _two(text: str) -> tuple[str, str]:

@@ -55,6 +55,25 @@ def end_of_brackets(text: str, at: int) -> int:
     raise ValueError("a bracket is not closed")
 
 
+_ESCAPED = re.compile(r"\\(?:([0-9A-F]{2})|(.))", re.DOTALL)  # of MLIR: a byte in hexadecimal, or a mark
+_ESCAPED_IN_C = re.compile(r"\\(?:([0-7]{3})|(.))", re.DOTALL)  # of HLO: a byte in octal, or a mark
+
+
+def unescaped(text: str, in_c: bool = False) -> str:
+    """What stands between quotes, as it was before it was written there: names of files may hold any letters."""
+    if "\\" not in text:
+        return text
+    base, pattern = (8, _ESCAPED_IN_C) if in_c else (16, _ESCAPED)
+    parts: list[bytes] = []
+    at = 0
+    for found in pattern.finditer(text):
+        parts.append(text[at : found.start()].encode("utf-8", "surrogatepass"))
+        parts.append(bytes([int(found[1], base) & 0xFF]) if found[1] else found[2].encode("utf-8", "surrogatepass"))
+        at = found.end()
+    parts.append(text[at:].encode("utf-8", "surrogatepass"))
+    return b"".join(parts).decode("utf-8", "replace")
+
+
 def last_group(text: str) -> int:
     """Where the bracket opens that the text ends with; -1: it ends with none."""
     end = len(text.rstrip())

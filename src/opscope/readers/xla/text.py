@@ -11,7 +11,7 @@ from opscope.ir import Frame
 
 from .hlo import Array, Computation, Instruction, Module, Place, Shape
 from .proto import Stacks, config
-from .scanning import end_of_brackets, split_top
+from .scanning import end_of_brackets, split_top, unescaped
 from .written import padding_in_text, slices_in_text, window_in_text
 
 _HEAD = re.compile(r"(ENTRY )?%?([\w.\-<>:$]+)\s*(?:\(.*\)\s*->.*)?\{\s*(?:$|,)")
@@ -70,7 +70,7 @@ class _Reader:
                 table = stripped
                 self.tables[table] = {}
             elif table and (row := _TABLE_ROW.match(stripped)):
-                self.tables[table][int(row[1])] = row[2] if row[2] is not None else row[3]
+                self.tables[table][int(row[1])] = unescaped(row[2], in_c=True) if row[2] is not None else row[3]
             elif stripped.endswith("{") or (stripped and "{" in stripped and _HEAD.match(_COMMENT.sub("", stripped))):
                 table = ""
                 head = _HEAD.match(_COMMENT.sub("", stripped))
@@ -198,7 +198,7 @@ class _Reader:
             elif found.get("source_file"):
                 line = found.get("source_line", "0")
                 place = Place((Frame(found["source_file"], int(line) if line.isdecimal() else 0, ""),))
-            self._places[written] = (re.sub(r"\\(.)", r"\1", found.get("op_name", "")), place)
+            self._places[written] = (unescaped(found.get("op_name", ""), in_c=True), place)
         return self._places[written]
 
     def _frames(self) -> Stacks:
@@ -277,4 +277,4 @@ def _groups(value: str) -> Any:
 def _unquoted(value: str) -> str:
     if not value.startswith('"'):
         return value
-    return re.sub(r"\\(.)", r"\1", value[1:-1])
+    return unescaped(value[1:-1], in_c=True)
