@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from typing import Any
@@ -17,7 +18,7 @@ from opscope.tracers.session import Session
 
 LOAD_ALL = """
 import sys
-from opscope.tracers import registry
+from opscope.tracers import frames, registry
 for name in registry.FRAMEWORKS:
     registry.load(name)
 print(*sys.modules.keys() & registry.FRAMEWORKS.keys())
@@ -129,3 +130,18 @@ def test_tensors_in_containers() -> None:
     assert dict(tensors_in(int, given, "x")) == {"x.a": 1, "x.b[0]": 2, "x.b[1][0]": 3, "x.b[1][1].c": 4}
     assert dict(tensors_in(int, given, depth=1)) == {"a": 1}
     assert list(tensors_in(int, [1] * 5, "x", most=4)) == []
+
+
+def test_no_garbage_is_collected_while_the_frames_of_threads_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 waits for itself if a collection begins in `sys._current_frames` and takes a threading.local."""
+    seen: list[bool] = []
+    monkeypatch.setattr(frames, "_current_frames", lambda: seen.append(gc.isenabled()) or {})
+    frames.frames_by_thread()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        frames.frames_by_thread()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    assert seen == [False, False]

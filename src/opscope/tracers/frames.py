@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -12,11 +13,26 @@ from typing import Any
 from .arguments import attributes_of, entries_of, is_a, tensors_in
 
 frame_at = sys._getframe  # pyright: ignore[reportPrivateUsage]  # how many calls up; 0: here. Python has no public one
-frames_by_thread = sys._current_frames  # pyright: ignore[reportPrivateUsage]  # the frame that each is in, by ident
+_current_frames = sys._current_frames  # pyright: ignore[reportPrivateUsage]
 OWN = str(Path(__file__).parents[1]) + os.sep  # files below it are opscope's
 _MOST_FRAMES = 12  # up the stack, in search of a name
 _MOST_ITEMS = 256  # of a container among the user's variables that is looked into
 _IS_FUNCTION = 0x1  # CO_OPTIMIZED: the locals are not a dictionary of their own
+
+
+def frames_by_thread() -> dict[int, FrameType]:
+    """The frame that each thread is in, by its ident.
+
+    Without garbage collection meanwhile: Python 3.11 holds the lock over its threads here, and waits for it for ever
+    if a collection that begins here takes a `threading.local` with it.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return _current_frames()
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def users_frame() -> FrameType:
