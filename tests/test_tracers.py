@@ -11,14 +11,14 @@ import pytest
 
 import opscope
 from opscope.ir import Capture, GraphBuilder, Pools, Stage
-from opscope.tracers import operators_so_far, registry, start_passes
+from opscope.tracers import frames, operators_so_far, registry, start_passes
 from opscope.tracers.arguments import tensors_in
 from opscope.tracers.contract import Options, Tracer
 from opscope.tracers.session import Session
 
 LOAD_ALL = """
 import sys
-from opscope.tracers import frames, registry
+from opscope.tracers import registry
 for name in registry.FRAMEWORKS:
     registry.load(name)
 print(*sys.modules.keys() & registry.FRAMEWORKS.keys())
