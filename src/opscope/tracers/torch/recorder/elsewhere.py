@@ -30,11 +30,11 @@ class Elsewhere:
         self._torch = torch
         self._root = os.path.dirname(torch.__file__) + os.sep
         here = threading.get_ident()
-        self._before = {
-            thread: (_used(thread, frame), name)
-            for thread, frame in frames_by_thread().items()
-            if thread != here and (name := self._name(thread, frame))
-        }
+        # All clocks first: a thread that ends meanwhile has none any more, and asking for it is not safe.
+        found = [
+            (thread, frame, _used(thread, frame)) for thread, frame in frames_by_thread().items() if thread != here
+        ]
+        self._before = {thread: (used, name) for thread, frame, used in found if (name := self._name(thread, frame))}
 
     def at_work(self, seen: Set[int]) -> list[str]:
         """A reason for each that has worked since and was not seen."""
