@@ -826,7 +826,7 @@ def test_a_reading_is_of_a_kind_that_has_a_plain_formula():
         ("matmull a b < mm", r"matmull a b < mm: there is no kind 'matmull'"),
         (
             "matmul/by-luck a b < mm",
-            r"matmul has no reading 'by-luck' \(there are: by-result, by-sizes, contracted, sparse\)",
+            r"matmul has no reading 'by-luck' \(there are: by-result, by-sizes, contracted, sparse, with-flags\)",
         ),
         ("relu/by-luck < ReLU", r"relu has no reading 'by-luck' \(there are: none\)"),
     ],
