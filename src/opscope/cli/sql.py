@@ -15,6 +15,7 @@ from opscope import sql
 from .rows import print_rows
 
 _WIDEST = 60  # characters of a cell in a table
+_IN_JSON = ("bool", "int", "float", "str", "list", "NoneType")  # dates and decimals become text
 
 
 @click.command()
@@ -78,4 +79,4 @@ def _cell(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, bool | int | float | str | list) or value is None else str(value)
+    return value if type(value).__name__ in _IN_JSON else str(value)
