@@ -15,9 +15,8 @@ from opscope.ir import Frame, Graph, GraphBuilder, Pools, dtypes
 from .hlo import Array, Computation, Instruction, Module, Place, Shape, leaves
 from .names import Named, taken_apart
 
-# The bodies that are shown as graphs, by how they are called: the label of the body. Those that only say how two
-# numbers become one (of reduce, scatter, sort) are named in an attribute.
-_BODIES = {"calls": "calls", "body": "body", "condition": "condition"}
+# Bodies are shown as graphs. Those that only say how two numbers become one (of reduce, scatter, sort) are named in an
+# attribute instead.
 _CALLERS = ("fusion", "call", "async-start", "custom-call")  # these call by `to_apply` what they run as it is
 _JOINS = ("to_apply", "select", "scatter")
 _MOST_DEEP = 64
@@ -215,7 +214,7 @@ class _Build:
             if not _is_body(instruction, way):
                 continue
             graph = self._body(name, above)
-            label = "fused" if opcode == "fusion" else _BODIES.get(way, way)
+            label = "fused" if opcode == "fusion" else way
             given = list(reads)
             if opcode == "conditional":
                 # The first operand chooses; each branch has one of those that follow, whole.

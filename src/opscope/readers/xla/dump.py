@@ -21,7 +21,6 @@ from .build import Builder
 from .listing import listing
 from .memory import buffer_table
 
-_MODULE = re.compile(r"(?:.*?\.)?(module_\d+\..+)\Z", re.DOTALL)
 _PASS = re.compile(
     r"(?P<module>module_\d+\..+?)\.(?P<number>\d{4,})\.(?P<pipeline>.+?)\.after_(?P<name>.+?)(?:\.before_(?P<next>.+))?\Z"
 )

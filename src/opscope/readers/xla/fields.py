@@ -6,7 +6,6 @@ being read (`proto.Decoder`). So this is apart from `opscope.readers.protobuf`, 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -120,10 +119,3 @@ def texts(values: list[Value] | None) -> list[str]:
 
 def messages(values: list[Value] | None) -> list[bytes]:
     return [raw([value]) for value in values or ()]
-
-
-def double(values: list[Value] | None, default: float = 0.0) -> float:
-    """A double from its bits."""
-    if not values:
-        return default
-    return struct.unpack("<d", struct.pack("<Q", integer(values) & (_WRAP - 1)))[0]

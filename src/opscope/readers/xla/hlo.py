@@ -63,8 +63,6 @@ class Module:
     computations: dict[str, Computation]  # those that are called come before those that call them
     entry: str
     aliases: Mapping[int, int] = field(default_factory=dict[int, int])  # result -> the parameter whose memory it takes
-    partitions: int = 1
-    replicas: int = 1
 
 
 def leaves(shape: Shape) -> list[Array]:

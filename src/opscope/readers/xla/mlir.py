@@ -293,7 +293,7 @@ def _way(operation: _Operation, number: int) -> str:
 
 def _operands(operation: _Operation) -> list[str]:
     text = _without_types(operation.text)
-    if operation.name.endswith(".while") and not operation.text.lstrip().startswith(("(%0)",)):
+    if operation.name.endswith(".while"):
         bound = re.findall(r"%[\w$.\-]+ = (%[\w$.\-]+(?:#\d+)?)", text)
         if bound:
             return bound

@@ -11,7 +11,6 @@ from .written import window
 
 _TENSOR = re.compile(r"(?:ranked_)?(?:tensor|vector|memref)<(.*)>\Z", re.DOTALL)
 _DIMS = re.compile(r"((?:(?:\d+|\?)x)*)(.*)\Z", re.DOTALL)
-_FLOATS = {"f8E4M3FN": "f8e4m3fn", "f8E5M2": "f8e5m2"}
 _NUMBERS = r"\[([-\d, ]*)\]"
 _PAIRED = re.compile(rf"(contracting_dims|batching_dims) = {_NUMBERS} x {_NUMBERS}")
 _DIMENSIONS = re.compile(rf"(?:dims|dimensions) = {_NUMBERS}")
